@@ -1,0 +1,109 @@
+"""What the runner and the grader report, and the receipt of what a sandbox could not do."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from mlwright_api.base import ApiModel
+from mlwright_api.mltask import Split
+
+MILESTONES = (
+    "imports",
+    "data_loaded",
+    "model_built",
+    "model_trained",
+    "predictions_made",
+    "validated",
+    "submission_written",
+)
+"""In the order in which a script reaches them."""
+
+Milestone = Literal[
+    "imports",
+    "data_loaded",
+    "model_built",
+    "model_trained",
+    "predictions_made",
+    "validated",
+    "submission_written",
+]
+OUTPUT_TAIL_BYTES = 2048
+
+
+class ReceiptCheck(ApiModel):
+    """One thing that a sandboxed script must not be able to do."""
+
+    name: Annotated[str, Field(max_length=63)]
+    unlocked: bool | None = None
+    """Whether it was already impossible before the lock (the platform's isolation); None: not tried."""
+    locked: bool
+    """Whether it is impossible in a locked child: what SandboxesIsolated needs."""
+    detail: Annotated[str, Field(max_length=256)] = ""
+
+
+class Receipt(ApiModel):
+    """Evidence, written by the runner before the script starts."""
+
+    backend: Literal["Namespaces", "Lock", "Plain", "Pod"]
+    user_namespace: bool
+    seccomp: bool
+    landlock_abi: Annotated[int, Field(ge=0)]
+    checks: Annotated[list[ReceiptCheck], Field(max_length=32)] = []
+
+    @property
+    def isolated(self) -> bool:
+        """Whether every check held in the locked child."""
+        return bool(self.checks) and all(check.locked for check in self.checks)
+
+
+class Limit(StrEnum):
+    """A limit of its own that a script ran into."""
+
+    MEMORY = "Memory"
+    DISK = "Disk"
+    FILES = "Files"
+    PROCESSES = "Processes"
+    OUTPUT = "Output"
+
+
+class RunnerResult(ApiModel):
+    """How one script ended, as the runner saw it."""
+
+    exit_code: int | None = None
+    """None when a signal ended the script or the runner ended it."""
+    signal: int | None = None
+    timed_out: bool = False
+    limit: Limit | None = None
+    """The first limit hit, also when seen as an uncaught MemoryError, ENOSPC, EDQUOT, EFBIG or EAGAIN."""
+    error: Annotated[str, Field(max_length=512)] = ""
+    """Last line of the traceback, if any."""
+    milestones: list[Milestone] = []
+    output_tail: str = ""
+    """At most OUTPUT_TAIL_BYTES of UTF-8."""
+    execution_seconds: Annotated[float, Field(ge=0)]
+    """Monotonic, script start to script end."""
+    cpu_seconds: Annotated[float, Field(ge=0)] = 0
+    starting_seconds: Annotated[float, Field(ge=0)] = 0
+    isolation: Receipt
+
+
+class Verdict(StrEnum):
+    VALID = "Valid"
+    TRIVIAL = "Trivial"
+    INVALID = "Invalid"
+    MISSING = "Missing"
+
+
+class GraderResult(ApiModel):
+    """What the grader says of one submission."""
+
+    verdict: Verdict
+    reason: Annotated[str, Field(max_length=512)] = ""
+    """One line for a person and the next prompt; empty when valid."""
+    scores: dict[Split, float] = {}
+    digest: str = ""
+    """sha256 of the submission's bytes; empty when missing."""
+    grading_seconds: Annotated[float, Field(ge=0)] = 0

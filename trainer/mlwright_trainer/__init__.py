@@ -1,0 +1,1 @@
+"""Collection and learning, and the `mlwright` command."""

@@ -1,0 +1,1 @@
+"""Tokens in, tokens out: the engine port and its implementations."""
