@@ -1,0 +1,28 @@
+"""The ledger: the only record of a run; report, metrics, batches and replay are queries over it."""
+
+from mlwright_trainer.ledger.rows import (
+    Phase,
+    Purpose,
+    Result,
+    RolloutRow,
+    Sampled,
+    SealedScore,
+    UpdateRow,
+    WindowRow,
+)
+from mlwright_trainer.ledger.reader import LedgerError, LedgerReader
+from mlwright_trainer.ledger.store import Ledger
+
+__all__ = [
+    "Ledger",
+    "LedgerError",
+    "LedgerReader",
+    "Phase",
+    "Purpose",
+    "Result",
+    "RolloutRow",
+    "Sampled",
+    "SealedScore",
+    "UpdateRow",
+    "WindowRow",
+]
