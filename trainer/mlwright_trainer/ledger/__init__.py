@@ -1,5 +1,6 @@
 """The ledger: the only record of a run; report, metrics, batches and replay are queries over it."""
 
+from mlwright_trainer.ledger.reader import LedgerError, LedgerReader
 from mlwright_trainer.ledger.rows import (
     Phase,
     Purpose,
@@ -10,7 +11,6 @@ from mlwright_trainer.ledger.rows import (
     UpdateRow,
     WindowRow,
 )
-from mlwright_trainer.ledger.reader import LedgerError, LedgerReader
 from mlwright_trainer.ledger.store import Ledger
 
 __all__ = [

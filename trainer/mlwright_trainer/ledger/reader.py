@@ -26,8 +26,8 @@ from mlwright_trainer.ledger.schema import MIGRATIONS
 _ROLLOUT_COLUMNS = """
   id, purpose, round, position, task, prompt_kind, parent, policy_version,
   length(response_tokens) / 4 AS response_length, response, script, tree, sampled_at, launched_at, window,
-  window_offset, attempt, outcome, reason, exit_code, scores, milestones, seconds, output_tail, isolation, reward,
-  closed_at, batch
+  window_offset, attempt, outcome, reason, exit_code, scores, milestones, seconds, output_tail, isolation,
+  reward, closed_at, batch
 """
 
 
@@ -124,7 +124,8 @@ class LedgerReader:
     def unassigned(self) -> list[RolloutRow]:
         """Trainable rows of no batch yet, in the order in which they finished."""
         return self._rollouts(
-            "WHERE purpose = 'Train' AND reward IS NOT NULL AND batch IS NULL ORDER BY closed_at, round, position",
+            "WHERE purpose = 'Train' AND reward IS NOT NULL AND batch IS NULL "
+            "ORDER BY closed_at, round, position",
             [],
         )
 
@@ -197,8 +198,8 @@ class LedgerReader:
                 finished=row["outcome"] != Outcome.CANCELLED,
             )
             for row in self._all(
-                "SELECT window_offset, seconds, outcome FROM rollouts WHERE window = ? AND outcome IS NOT NULL "
-                "AND outcome != 'InfrastructureFailed' ORDER BY window_offset, id",
+                "SELECT window_offset, seconds, outcome FROM rollouts WHERE window = ? "
+                "AND outcome IS NOT NULL AND outcome != 'InfrastructureFailed' ORDER BY window_offset, id",
                 [window],
             )
         ]
@@ -226,7 +227,7 @@ class LedgerReader:
         }
 
     def sessions(self) -> list[tuple[float, float | None, str]]:
-        """(start, end, ending) of every process of this run; Unix seconds; end None: it was killed or still runs."""
+        """(start, end, ending) of every process; Unix seconds; end None: it was killed or still runs."""
         return [
             (row["started_at"], row["ended_at"], row["ending"])
             for row in self._all("SELECT * FROM sessions ORDER BY number")

@@ -56,7 +56,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class RolloutRow:
-    """A rollout without its tokens: what the report, the parent pool and `show` read. Times are Unix seconds."""
+    """A rollout without its tokens: for report, parent pool and `show`. Times are Unix seconds."""
 
     id: str
     purpose: Purpose

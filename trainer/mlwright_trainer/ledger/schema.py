@@ -61,7 +61,11 @@ MIGRATIONS = (
     ) STRICT;
 
     -- A batch is assigned once; its rows say so too, this says that it is complete.
-    CREATE TABLE batches (number INTEGER PRIMARY KEY, size INTEGER NOT NULL, assigned_at REAL NOT NULL) STRICT;
+    CREATE TABLE batches (
+      number      INTEGER PRIMARY KEY,
+      size        INTEGER NOT NULL,
+      assigned_at REAL NOT NULL
+    ) STRICT;
 
     -- Published weights. Version 0 is the initial weights; version n+1 was made from batch n.
     CREATE TABLE updates (

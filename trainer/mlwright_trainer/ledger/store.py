@@ -106,7 +106,8 @@ class Ledger(LedgerReader):
         """Note that a script has been handed to a slot; again after an interruption."""
         with self._transaction():
             changed = self._database.execute(
-                "UPDATE rollouts SET launched_at = ?, window = ?, window_offset = ? WHERE id = ? AND outcome IS NULL",
+                "UPDATE rollouts SET launched_at = ?, window = ?, window_offset = ? "
+                "WHERE id = ? AND outcome IS NULL",
                 (time.time(), window, offset, id),
             ).rowcount
             if changed != 1:
@@ -131,7 +132,7 @@ class Ledger(LedgerReader):
     # Batches, windows, updates.
 
     def assign_batch(self, number: int, ids: Sequence[str]) -> None:
-        """Assign batch `number`, once, in the order given; closes the window of that number, if there is one."""
+        """Assign batch `number`, once, in the order given."""
         with self._transaction():
             self._insert("batches", {"number": number, "size": len(ids), "assigned_at": time.time()})
             for position, id in enumerate(ids):
