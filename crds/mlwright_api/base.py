@@ -12,9 +12,18 @@ from pydantic.alias_generators import to_camel
 GROUP = "mlwright.dev"
 API_VERSION = f"{GROUP}/v1alpha1"
 
-DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
-DnsName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)]
+_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+
+DnsLabel = Annotated[str, Field(pattern=_LABEL, max_length=63)]
+DnsName = Annotated[str, Field(pattern=_NAME, max_length=253)]
 Text = Annotated[str, Field(max_length=1024)]
+
+PATTERN_WORDS = {
+    _LABEL: "lower-case letters, digits and '-', starting and ending with a letter or digit",
+    _NAME: "lower-case letters, digits, '-' and '.', each part starting and ending with a letter or digit",
+}
+"""What a pattern allows, in words."""
 
 
 class ApiModel(BaseModel):

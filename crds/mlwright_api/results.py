@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from mlwright_api.base import ApiModel
 from mlwright_api.mltask import Split
@@ -104,6 +105,34 @@ class GraderResult(ApiModel):
     reason: Annotated[str, Field(max_length=512)] = ""
     """One line for a person and the next prompt; empty when valid."""
     scores: dict[Split, float] = {}
+    intervals: dict[Split, tuple[float, float]] = {}
+    """95 % percentile intervals by bootstrap over a split's rows, where they were asked for."""
     digest: str = ""
     """sha256 of the submission's bytes; empty when missing."""
     grading_seconds: Annotated[float, Field(ge=0)] = 0
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A result that was written but does not parse."""
+
+    problem: str
+
+
+def read_runner_result(message: str) -> RunnerResult | Unreadable | None:
+    """The runner's termination message; None where it wrote nothing."""
+    if not message.strip():
+        return None
+    try:
+        return RunnerResult.model_validate_json(message, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        return Unreadable(f"{'.'.join(map(str, first['loc']))} {first['msg']}".strip())
+
+
+def read_grader_result(message: str) -> GraderResult | None:
+    """The grader's termination message; None where it wrote nothing that parses: it died."""
+    try:
+        return GraderResult.model_validate_json(message, strict=True)
+    except ValidationError:
+        return None
