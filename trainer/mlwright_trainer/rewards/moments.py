@@ -1,8 +1,8 @@
 """Weighted mean and deviation that forget: what advantages are centred and scaled with.
 
 One `Moments` is kept for each (task, prompt kind). Each batch joins the faded earlier ones before it is used,
-so that the first batch is already centred by its own moments and no bias correction is needed: sums of weights
-are faded together with the sums that they divide. Source: design section 6.
+so that the first batch is already centred by its own moments and no bias correction is needed: sums of
+weights are faded together with the sums that they divide. Source: design section 6.
 """
 
 from __future__ import annotations

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
+from mlwright_api.metric_catalog import MetricInfo
 from mlwright_api.mltask import Direction, MLTaskSpec, TaskReference
 from mlwright_api.results import MILESTONES
 from mlwright_api.rollout import Outcome
 from mlwright_api.trainingrun import RewardSpec
-from mlwright_trainer.errors import InternalError, UserError
 
-if TYPE_CHECKING:
-    from mlwright_api.metric_catalog import MetricInfo
+from mlwright_trainer.errors import InternalError, UserError
 
 TAIL = 0.1
 """How far a normalized reward may leave [0, 1] on either side."""
@@ -53,7 +51,7 @@ def normalized_reward(score: float, info: MetricInfo, reference: TaskReference) 
     """The score on the line from baseline (0) to best (1), with tails bounded by `TAIL`."""
     best = best_score(info, reference)
     gap = abs(best - reference.baseline)
-    return _with_tails(_sign(info) * (score - reference.baseline) / gap)
+    return _with_tails(info.sign * (score - reference.baseline) / gap)
 
 
 def best_score(info: MetricInfo, reference: TaskReference) -> float:
@@ -61,8 +59,8 @@ def best_score(info: MetricInfo, reference: TaskReference) -> float:
     best = info.best if reference.best is None else reference.best
     if best is None:
         raise UserError(
-            f"reference.best is required: reward.score Normalized needs it, because metric {info.name} has no "
-            "best value of its own"
+            f"reference.best is required: reward.score Normalized needs it, because metric {info.name} has "
+            "no best value of its own"
         )
     return best
 
@@ -84,7 +82,7 @@ def _check_scale(task: MLTaskSpec, info: MetricInfo) -> None:
         best = best_score(info, task.reference)
     except UserError as error:
         raise UserError(f"task {task.title!r}: {error}") from error
-    if _sign(info) * (best - task.reference.baseline) <= 0:
+    if info.sign * (best - task.reference.baseline) <= 0:
         raise UserError(
             f"task {task.title!r}: reference.best ({best:g}) must be better than reference.baseline "
             f"({task.reference.baseline:g}) for metric {info.name}, which is to be {info.direction.lower()}d"
@@ -95,24 +93,20 @@ def _check_order(reward: RewardSpec, *, worst: float, what: str) -> None:
     top = failure_reward(reward, len(MILESTONES))
     if not top < worst:
         raise UserError(
-            f"reward.invalid + {len(MILESTONES)} x reward.milestone is {top:g}; it must be below {worst:g}, the "
-            f"least that {what}, or a failure would outrank it"
+            f"reward.invalid + {len(MILESTONES)} x reward.milestone is {top:g}; it must be below {worst:g}, "
+            f"the least that {what}, or a failure would outrank it"
         )
 
 
 def _check_raw(reward: RewardSpec, task: MLTaskSpec, info: MetricInfo) -> None:
     if (info.lower is None or info.upper is None) and not reward.allow_unbounded:
         raise UserError(
-            f"reward.score Raw: metric {info.name} of task {task.title!r} is unbounded, so a valid script can earn "
-            "less than any failure; use Normalized, or set reward.allowUnbounded: true to insist"
+            f"reward.score Raw: metric {info.name} of task {task.title!r} is unbounded, so a valid script can "
+            "earn less than any failure; use Normalized, or set reward.allowUnbounded: true to insist"
         )
     lowest = info.lower if info.direction is Direction.MAXIMIZE else info.upper
     if lowest is not None:
-        _check_order(reward, worst=_sign(info) * lowest, what=f"a valid script can earn by {info.name}")
-
-
-def _sign(info: MetricInfo) -> int:
-    return 1 if info.direction is Direction.MAXIMIZE else -1
+        _check_order(reward, worst=info.sign * lowest, what=f"a valid script can earn by {info.name}")
 
 
 def _graded(outcome: Outcome, score: float | None, reference: TaskReference) -> float:
@@ -126,7 +120,7 @@ def _graded(outcome: Outcome, score: float | None, reference: TaskReference) -> 
 
 def _value(score: float, reward: RewardSpec, info: MetricInfo, reference: TaskReference) -> float:
     if reward.score == "Raw":
-        return _sign(info) * score
+        return info.sign * score
     return normalized_reward(score, info, reference)
 
 
@@ -139,6 +133,6 @@ def _with_tails(z: float) -> float:
 
 
 def _tail(beyond: float) -> float:
-    # Slope 1 at 0, bounded by TAIL. Rational rather than exponential: an exponential is flat in floating point
-    # from 37 tails on, and a weak model's log loss lies that far below the baseline.
+    # Slope 1 at 0, bounded by TAIL. Rational rather than exponential: an exponential is flat in floating
+    # point from 37 tails on, and a weak model's log loss lies that far below the baseline.
     return TAIL / (1 + TAIL / beyond)

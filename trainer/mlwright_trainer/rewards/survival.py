@@ -11,8 +11,8 @@ from mlwright_trainer.exchange import Launch
 def survival_after(launches: Iterable[Launch], seconds: float) -> float:
     """Estimated share of launches that take longer than `seconds`; 0 without launches.
 
-    A cancelled launch is censored at the time until which it was watched; at equal times an end counts before a
-    cancellation (Kaplan and Meier, 1958).
+    A cancelled launch is censored at the time until which it was watched; at equal times an end counts
+    before a cancellation (Kaplan and Meier, 1958).
     """
     watched = list(launches)
     ended = Counter(launch.seconds for launch in watched if launch.finished)

@@ -1,7 +1,8 @@
 """Duration weights: what a batch that was cut off by the clock does to slow scripts, and how it is undone.
 
-`DurationAware` is the weight of arXiv 2509.01684, `InverseInclusion` is ours; both are compared with the truth in
-docs/explanation/time.md. Sums are exact (`fsum`), so that a row's weight does not depend on the rows' order.
+`DurationAware` is the weight of arXiv 2509.01684, `InverseInclusion` is ours; both are compared with the
+truth in docs/explanation/time.md. Sums are exact (`fsum`), so that a row's weight does not depend on the
+rows' order.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlwright_api.trainingrun import DurationWeighting, WeightingMode
+
 from mlwright_trainer.errors import UserError
 from mlwright_trainer.exchange import Batch, TrainingRow, Window
 from mlwright_trainer.rewards.survival import survival_after
@@ -22,8 +24,8 @@ from mlwright_trainer.rewards.survival import survival_after
 class DurationWeights:
     """One weight a row, in the batch's order, of mean 1.
 
-    `missing_mass` is the estimated share of launches that would take longer than the window (None without one);
-    `clipped` counts the rows held at `maxWeight`.
+    `missing_mass` is the estimated share of launches that would take longer than the window (None
+    without one); `clipped` counts the rows held at `maxWeight`.
     """
 
     values: tuple[float, ...]
@@ -69,7 +71,7 @@ def _duration_aware(rows: Sequence[TrainingRow]) -> list[float]:
 def _inverse_inclusion(batch: Batch) -> list[float]:
     if batch.window is None:
         raise UserError(
-            "algorithm.durationWeighting.mode InverseInclusion needs rows collected with collection.mode Window: "
+            "algorithm.durationWeighting.mode InverseInclusion needs collection.mode Window: "
             f"batch {batch.number} has no window to estimate inclusion from"
         )
     inclusion = Inclusion(batch.window)
@@ -80,7 +82,7 @@ def _inverse_inclusion(batch: Batch) -> list[float]:
 
 
 class Inclusion:
-    """p(d): the share of all launches of a window, cancelled ones included, after which d seconds still fitted.
+    """p(d): the share of all launches of a window, cancelled ones too, after which d seconds fitted.
 
     Never 0: a row that is in the batch did fit once, so the smallest value is one launch's share.
     """
@@ -101,9 +103,10 @@ LARGEST_MISSING_MASS = 0.05
 def missing_mass(window: Window, *earlier: Window) -> float:
     """Estimated share of launches that take longer than `window`, by Kaplan-Meier; 0 without launches.
 
-    Cancelled launches are censored. `earlier` windows add launches of the same kind to the estimate; give them
-    only while the policy has hardly moved. Where nothing was watched up to the window's length, what was still
-    running at the longest time watched counts as missing, which errs on the safe side.
+    Cancelled launches are censored. `earlier` windows add launches of the same kind to the estimate;
+    give them only while the policy has hardly moved. Where nothing was watched up to the window's
+    length, what was still running at the longest time watched counts as missing, which errs on the safe
+    side.
     """
     launches = [launch for each in (window, *earlier) for launch in each.launches]
     return survival_after(launches, window.seconds)
@@ -117,8 +120,9 @@ def require_small_missing_mass(
     if mass > largest:
         raise UserError(
             f"about {mass:.0%} of the scripts would take longer than collection.windowSeconds "
-            f"({window.seconds:g}), more than the {largest:.0%} that an update may miss: no weight repairs that. "
-            "Make the window longer, lower the task's limits.timeoutSeconds, or use collection.mode Continuous"
+            f"({window.seconds:g}), more than the {largest:.0%} that an update may miss; no weight repairs "
+            "that. "
+            "Make the window longer, lower the task's limits.timeoutSeconds, or use mode Continuous"
         )
     return mass
 
@@ -126,8 +130,9 @@ def require_small_missing_mass(
 def capped_to_mean_one(raw: Sequence[float], cap: float) -> tuple[tuple[float, ...], int]:
     """Scale `raw` by one factor so that min(factor x raw, cap) has mean 1; also how many rows are at the cap.
 
-    Clipping first and normalizing after would let weights leave the cap again, and the other way round would lose
-    the mean. Where too few rows are above 0 for that (cap x rows above 0 < rows) the mean wins over the cap.
+    Clipping first and normalizing after would let weights leave the cap again, and the other way round
+    would lose the mean. Where too few rows are above 0 for that (cap x rows above 0 < rows) the mean
+    wins over the cap.
     """
     count, positive = len(raw), sorted((weight for weight in raw if weight > 0), reverse=True)
     if not positive:
