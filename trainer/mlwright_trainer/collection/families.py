@@ -22,7 +22,8 @@ _NAMES: Mapping[str, str] = {
     "logistic regression": "LogisticRegression LogisticRegressionCV Logit MNLogit",
     "linear model": (
         "LinearRegression Ridge RidgeCV RidgeClassifier RidgeClassifierCV Lasso LassoCV LassoLars "
-        "LassoLarsCV ElasticNet ElasticNetCV MultiTaskLasso MultiTaskElasticNet Lars LarsCV BayesianRidge ARDRegression "
+        "LassoLarsCV ElasticNet ElasticNetCV MultiTaskLasso MultiTaskElasticNet Lars LarsCV "
+        "BayesianRidge ARDRegression "
         "SGDClassifier SGDRegressor Perceptron PassiveAggressive* HuberRegressor RANSACRegressor "
         "TheilSenRegressor QuantileRegressor PoissonRegressor GammaRegressor TweedieRegressor OLS WLS GLS GLM"
     ),

@@ -101,8 +101,8 @@ def _check_order(reward: RewardSpec, *, worst: float, what: str) -> None:
 def _check_raw(reward: RewardSpec, task: MLTaskSpec, info: MetricInfo) -> None:
     if (info.lower is None or info.upper is None) and not reward.allow_unbounded:
         raise UserError(
-            f"reward.score Raw: metric {info.name} of task {task.title!r} is unbounded, so a valid script can "
-            "earn less than any failure; use Normalized, or set reward.allowUnbounded: true to insist"
+            f"reward.score Raw: metric {info.name} of task {task.title!r} is unbounded, so a valid script "
+            "can earn less than any failure; use Normalized, or set reward.allowUnbounded: true to insist"
         )
     lowest = info.lower if info.direction is Direction.MAXIMIZE else info.upper
     if lowest is not None:
