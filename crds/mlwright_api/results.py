@@ -50,8 +50,10 @@ class Receipt(ApiModel):
 
     backend: Literal["Namespaces", "Lock", "Plain", "Pod"]
     user_namespace: bool
+    """Whether the script ran in a user namespace of its own."""
     seccomp: bool
     landlock_abi: Annotated[int, Field(ge=0)]
+    """0 where the kernel has no Landlock."""
     checks: Annotated[list[ReceiptCheck], Field(max_length=32)] = []
 
     @property
@@ -73,25 +75,31 @@ class Limit(StrEnum):
 class RunnerResult(ApiModel):
     """How one script ended, as the runner saw it."""
 
-    exit_code: int | None = None
+    exit_code: Annotated[int, Field(ge=0, le=255)] | None = None
     """None when a signal ended the script or the runner ended it."""
-    signal: int | None = None
+    signal: Annotated[int, Field(ge=1, le=64)] | None = None
+    """That ended the script."""
     timed_out: bool = False
+    """The runner ended the script at the task's time limit."""
     limit: Limit | None = None
     """The first limit hit, also when seen as an uncaught MemoryError, ENOSPC, EDQUOT, EFBIG or EAGAIN."""
     error: Annotated[str, Field(max_length=512)] = ""
     """Last line of the traceback, if any."""
-    milestones: list[Milestone] = []
+    milestones: Annotated[list[Milestone], Field(max_length=len(MILESTONES))] = []
     output_tail: str = ""
     """At most OUTPUT_TAIL_BYTES of UTF-8."""
     execution_seconds: Annotated[float, Field(ge=0)]
     """Monotonic, script start to script end."""
     cpu_seconds: Annotated[float, Field(ge=0)] = 0
+    """User and system time of the script and its children."""
     starting_seconds: Annotated[float, Field(ge=0)] = 0
+    """From the runner's start to the script's."""
     isolation: Receipt
 
 
 class Verdict(StrEnum):
+    """What a submission is; Trivial: valid, but constant, or equal to the sample (also in rank)."""
+
     VALID = "Valid"
     TRIVIAL = "Trivial"
     INVALID = "Invalid"
@@ -107,7 +115,7 @@ class GraderResult(ApiModel):
     scores: dict[Split, float] = {}
     intervals: dict[Split, tuple[float, float]] = {}
     """95 % percentile intervals by bootstrap over a split's rows, where they were asked for."""
-    digest: str = ""
+    digest: Annotated[str, Field(max_length=128)] = ""
     """sha256 of the submission's bytes; empty when missing."""
     grading_seconds: Annotated[float, Field(ge=0)] = 0
 

@@ -86,6 +86,8 @@ class SandboxBackend(Protocol):
 class Grader(Protocol):
     """Grades submissions outside of a rollout: the sealed grading, `mlwright task grade`."""
 
-    def grade(self, task: TaskMounts, submission: bytes, splits: tuple[Split, ...]) -> GraderResult:
-        """Score one submission on the asked splits."""
+    def grade(
+        self, task: TaskMounts, submission: bytes, splits: tuple[Split, ...], *, intervals: bool = False
+    ) -> GraderResult:
+        """Score one submission on the asked splits; `intervals` adds bootstrap intervals over each split's rows."""
         ...

@@ -1,0 +1,46 @@
+"""The `mlwright` command: every subcommand in one place, and what becomes of errors."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+
+from mlwright_trainer.command import doctor, ledger, replay, report, run, show, task
+from mlwright_trainer.errors import MlwrightError
+
+app = typer.Typer(
+    name="mlwright",
+    help="Train language models to do machine-learning engineering, by reinforcement learning.",
+    epilog="Start with `mlwright doctor`, then `mlwright run examples/quickstart/run.yaml`.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+run.register(app)
+report.register(app)
+replay.register(app)
+show.register(app)
+doctor.register(app)
+app.add_typer(task.app, name="task")
+app.add_typer(ledger.app, name="ledger")
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Entry point; exit 0, 2 for the user's mistakes, 1 for ours, 130 after Ctrl-C."""
+    try:
+        app()
+    except MlwrightError as error:
+        Console(stderr=True, soft_wrap=True).print(
+            f"mlwright: {error}", markup=False, highlight=False, style="red"
+        )
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""A run's plan: the resolved TrainingRun and its tasks, from one file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlwright_api.base import API_VERSION, ObjectMeta
+from mlwright_api.errors import ManifestError
+from mlwright_api.manifests import dump_manifest, load_manifests
+from mlwright_api.mltask import MLTask
+from mlwright_api.presets import resolve
+from mlwright_api.trainingrun import TrainingRun, TrainingRunSpec
+
+from mlwright_trainer.errors import UserError
+from mlwright_trainer.rewards.reward import validate_reward
+from mlwright_trainer.tasks.folder import TaskFolder, load_task
+
+FOLDER_ANNOTATION = "mlwright.dev/folder"
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What `mlwright run` does: a resolved spec, and a folder for each of its tasks."""
+
+    name: str
+    spec: TrainingRunSpec
+    tasks: Mapping[str, TaskFolder]
+
+    @property
+    def updates(self) -> int:
+        return self.spec.algorithm.updates
+
+    def with_updates(self, updates: int | None) -> RunPlan:
+        """The same plan with another number of updates (None: as it is)."""
+        if updates is None:
+            return self
+        algorithm = self.spec.algorithm.model_copy(update={"updates": updates})
+        return RunPlan(self.name, self.spec.model_copy(update={"algorithm": algorithm}), self.tasks)
+
+    def dump(self) -> str:
+        """The resolved run.yaml: the TrainingRun, then an MLTask with its folder for each task."""
+        run = TrainingRun(
+            api_version=API_VERSION, kind="TrainingRun", metadata=ObjectMeta(name=self.name), spec=self.spec
+        )
+        return "---\n".join(
+            [dump_manifest(run), *(dump_manifest(_located(task)) for task in self.tasks.values())]
+        )
+
+
+def load_plan(file: Path, *, task_folders: Mapping[str, Path] | None = None) -> RunPlan:
+    """Read a run file and its tasks, resolve every default, make local paths absolute, and check it as a whole.
+
+    A task's folder is found by `task_folders`, by an MLTask in the file with the annotation mlwright.dev/folder,
+    or at `<the file's folder>/<name>`. Raises UserError (what, where, what to do).
+    """
+    manifests = _read(file)
+    run = _only_run(file, manifests)
+    base = file.resolve().parent
+    spec = _with_absolute_paths(resolve(run.spec), base)
+    folders = {**_annotated(manifests, base), **(task_folders or {})}
+    _require_known_names(file, folders, spec)
+    tasks = {task.name: load_task(folders.get(task.name, base / task.name)) for task in spec.tasks}
+    _check_tasks(spec, tasks)
+    return RunPlan(name=run.metadata.name, spec=spec, tasks=tasks)
+
+
+def recorded_run(file: Path) -> TrainingRun:
+    """The TrainingRun of a resolved run.yaml, its tasks not looked at."""
+    return _only_run(file, _read(file))
+
+
+def _only_run(file: Path, manifests: Sequence[object]) -> TrainingRun:
+    runs = [manifest for manifest in manifests if isinstance(manifest, TrainingRun)]
+    if len(runs) != 1:
+        raise UserError(f"{file}: holds {len(runs)} TrainingRun documents; `mlwright run` takes exactly one")
+    return runs[0]
+
+
+def _read(file: Path) -> Sequence[object]:
+    try:
+        return load_manifests(file)
+    except ManifestError as error:
+        raise UserError(str(error)) from error
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror})") from error
+
+
+def _annotated(manifests: Sequence[object], base: Path) -> dict[str, Path]:
+    return {
+        manifest.metadata.name: base / manifest.metadata.annotations[FOLDER_ANNOTATION]
+        for manifest in manifests
+        if isinstance(manifest, MLTask) and FOLDER_ANNOTATION in manifest.metadata.annotations
+    }
+
+
+def _require_known_names(file: Path, folders: Mapping[str, Path], spec: TrainingRunSpec) -> None:
+    names = [task.name for task in spec.tasks]
+    unknown = sorted(set(folders) - set(names))
+    if unknown:
+        raise UserError(
+            f"{file}: spec.tasks has no {unknown[0]!r} (it has {', '.join(names)}); see --task and MLTask"
+        )
+
+
+def _check_tasks(spec: TrainingRunSpec, tasks: Mapping[str, TaskFolder]) -> None:
+    for name, task in tasks.items():
+        if task.name != name:
+            raise UserError(f"{task.root}: this is task {task.name!r}, but the run asks for {name!r}")
+        validate_reward(spec.reward, task.spec, task.metric)
+
+
+def _with_absolute_paths(spec: TrainingRunSpec, base: Path) -> TrainingRunSpec:
+    """Local paths are relative to the run file; in the run's own folder they have to be absolute."""
+    changes: dict[str, Any] = {}
+    if spec.model.source.path is not None:
+        source = spec.model.source.model_copy(update={"path": str((base / spec.model.source.path).resolve())})
+        changes["model"] = spec.model.model_copy(update={"source": source})
+    if spec.fine_tuning is not None and spec.fine_tuning.examples.path is not None:
+        path = str((base / spec.fine_tuning.examples.path).resolve())
+        examples = spec.fine_tuning.examples.model_copy(update={"path": path})
+        changes["fine_tuning"] = spec.fine_tuning.model_copy(update={"examples": examples})
+    return spec.model_copy(update=changes)
+
+
+def _located(task: TaskFolder) -> MLTask:
+    annotations = {**task.manifest.metadata.annotations, FOLDER_ANNOTATION: str(task.root)}
+    metadata = task.manifest.metadata.model_copy(update={"annotations": annotations})
+    return task.manifest.model_copy(update={"metadata": metadata})
+
+
+def differences(ours: Any, theirs: Any, path: str = "spec") -> list[str]:
+    """Where two plain documents differ, as `path: ours, not theirs`."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        return [
+            difference
+            for key in sorted({*ours, *theirs})
+            for difference in differences(ours.get(key), theirs.get(key), f"{path}.{key}")
+        ]
+    return [] if ours == theirs else [f"{path}: {ours}, not {theirs}"]

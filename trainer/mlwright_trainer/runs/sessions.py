@@ -1,0 +1,91 @@
+"""Opening a run's ledger: a new run, or one that goes on, with a session of this process around the work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mlwright_api.manifests import wire
+
+from mlwright_trainer.errors import UserError
+from mlwright_trainer.ledger import Ledger
+from mlwright_trainer.runs.folder import RunFolder, write_whole
+from mlwright_trainer.runs.plan import RunPlan, differences, recorded_run
+from mlwright_trainer.runs.versions import software_versions
+
+
+@contextmanager
+def opened_ledger(plan: RunPlan, folder: RunFolder, *, resume: bool) -> Iterator[Ledger]:
+    """The ledger of `plan` in a locked folder.
+
+    Raises UserError where the folder holds a run and `resume` is False, and where what it holds is another run,
+    was made from other tasks, or is closed and asked for more updates. Nothing is written before that is known.
+    """
+    with _continued(plan, folder) if resume and folder.holds_a_run else _begun(plan, folder) as ledger:
+        ledger.set_facts({f"version/{name}": version for name, version in software_versions().items()})
+        session = ledger.start_session()
+        ending = "failed"
+        try:
+            yield ledger
+            ending = "finished"
+        except KeyboardInterrupt:
+            ending = "interrupted"
+            raise
+        finally:
+            ledger.end_session(session, ending)
+
+
+def _begun(plan: RunPlan, folder: RunFolder) -> Ledger:
+    if folder.holds_a_run or folder.ledger.exists() or folder.weights.exists():
+        raise UserError(
+            f"{folder.path}: holds a run already; continue it with --resume, or choose another --dir"
+        )
+    ledger = Ledger.create(folder.unfinished_ledger, {"name": plan.name, **_tasks(plan)})
+    ledger.close()
+    write_whole(folder.run_file, plan.dump().encode())
+    folder.unfinished_ledger.rename(folder.ledger)
+    return Ledger(folder.ledger)
+
+
+def _continued(plan: RunPlan, folder: RunFolder) -> Ledger:
+    ledger = Ledger(folder.ledger)
+    try:
+        _require_same(plan, folder, ledger)
+        _require_open(plan, folder, ledger)
+    except BaseException:
+        ledger.close()
+        raise
+    write_whole(folder.run_file, plan.dump().encode())
+    return ledger
+
+
+def _require_same(plan: RunPlan, folder: RunFolder, ledger: Ledger) -> None:
+    began = recorded_run(folder.run_file)
+    if began.metadata.name != plan.name:
+        raise UserError(
+            f"{folder.path}: holds the run {began.metadata.name!r}, not {plan.name!r}; choose another --dir"
+        )
+    changed = differences(wire(plan.spec), wire(began.spec))
+    changed = [change for change in changed if not change.startswith("spec.algorithm.updates:")]
+    changed += [
+        f"{name}: its task.yaml" for name, digest in _tasks(plan).items() if ledger.fact(name) != digest
+    ]
+    if changed:
+        raise UserError(
+            f"{folder.path}: this run began otherwise ({'; '.join(changed[:3])}); "
+            "restore what has changed, or start a new run in another --dir"
+        )
+
+
+def _require_open(plan: RunPlan, folder: RunFolder, ledger: Ledger) -> None:
+    examined = ledger.fact("closed") is not None or ledger.rounds("After") > 0
+    if examined and plan.updates > ledger.batches():
+        raise UserError(
+            f"{folder.path}: this run is closed: its final samples are taken, so more updates would learn after "
+            "the exam; start a new run in another --dir"
+        )
+
+
+def _tasks(plan: RunPlan) -> dict[str, str]:
+    """Facts that tell whether a task has changed since the run began."""
+    return {f"task {name}": task.digest for name, task in plan.tasks.items()}
