@@ -1,0 +1,101 @@
+"""Versions of the policy as ordinary Hugging Face folders: weights/0, weights/1, ..."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mlwright_trainer.errors import UserError
+from mlwright_trainer.learning.digest import weights_digest
+from mlwright_trainer.learning.disk import MARKER, Disk, Fence, commit_folder, discard_folder, numbered, torn
+from mlwright_trainer.learning.networks import merged_state
+
+_TENSOR_FILES = ("*.safetensors", "*.safetensors.index.json", "*.bin", "*.pt", MARKER)
+
+
+class WeightsFolder:
+    """Writes versions; version 0 is there already and is never touched."""
+
+    def __init__(self, folder: Path, *, fence: Fence, disk: Disk) -> None:
+        if not (self.initial(folder) / "config.json").is_file():
+            raise UserError(
+                f"{self.initial(folder)}: no initial weights (a Hugging Face folder) to start from"
+            )
+        self.folder, self._fence, self._disk = folder, fence, disk
+
+    @staticmethod
+    def initial(folder: Path) -> Path:
+        """weights/0."""
+        return folder / "0"
+
+    def path(self, version: int) -> Path:
+        """Where a version is or would be."""
+        return self.folder / str(version)
+
+    def digest(self, version: int) -> str:
+        """Of the tensors of a version."""
+        return weights_digest(self.path(version))
+
+    def save(self, version: int, model: Any, *, dtype: torch.dtype, threads: int) -> str:
+        """Write a version (LoRA merged, floats in `dtype`, everything else as in version 0); its digest.
+
+        One that is there, complete and equal stays; one that differs (an earlier process died before its
+        checkpoint, on another machine or thread count) is replaced. A learner with a lower restart number
+        is refused.
+        """
+        self._fence.check()
+        state = _cast(merged_state(model), dtype)
+        target = self.path(version)
+        plain = model.get_base_model() if hasattr(model, "get_base_model") else model
+
+        def write(folder: Path) -> None:
+            plain.save_pretrained(folder, state_dict=state)
+            _copy_rest(self.path(0), folder)
+
+        partial = target.parent / f".{target.name}.candidate"
+        facts = {"version": version, "restart": self._fence.restart, "threads": threads}
+        commit_folder(partial, write, facts=facts, disk=self._disk)
+        digest = weights_digest(partial)
+        if target.exists() and not torn(target) and weights_digest(target) == digest:
+            self._disk.remove(partial)
+            return digest
+        if target.exists():
+            discard_folder(target, disk=self._disk)
+        self._fence.check()
+        self._disk.rename(partial, target)
+        return digest
+
+    def prune(self, keep: Iterable[int]) -> None:
+        """Delete all versions but `keep` and 0."""
+        kept = {0, *keep}
+        for version in numbered(self.folder):
+            if version not in kept:
+                discard_folder(self.path(version), disk=self._disk)
+
+
+def _copy_rest(source: Path, target: Path) -> None:
+    """Tokenizer, chat template, configuration: what is not tensors is that of version 0, byte for byte."""
+    tensors = {path for pattern in _TENSOR_FILES for path in source.glob(pattern)}
+    for path in sorted(source.iterdir()):
+        if path.is_file() and path not in tensors:
+            shutil.copyfile(path, target / path.name)
+
+
+def _cast(state: dict[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
+    """Floating tensors in `dtype`; tensors that share memory (tied weights) still do afterwards."""
+    seen: dict[tuple[int, torch.Size], Tensor] = {}
+
+    def cast(tensor: Tensor) -> Tensor:
+        key = (tensor.data_ptr(), tensor.shape)
+        if key not in seen:
+            seen[key] = (
+                tensor.detach().to("cpu", dtype) if tensor.is_floating_point() else tensor.detach().cpu()
+            )
+        return seen[key]
+
+    return {name: cast(tensor) for name, tensor in state.items()}
