@@ -2,11 +2,13 @@
 
 SandboxError
 ├── SourceError              a script that Python cannot compile (milestones)
-├── SubmissionError          a submission that cannot be graded: the script's fault, with a verdict and a reason
+├── SubmissionError          a submission that cannot be graded; the text is the reason
 │   ├── MissingSubmission    nothing was written
 │   └── InvalidSubmissionError  something was written, and it is wrong; a task's grade.py may raise it, too
 ├── AnswersError             a task that cannot grade anything: its answers or sample are wrong
-└── GraderDied               the grading server could not be started, or died more than once
+├── GraderDied               the grading server could not be started, or died more than once
+├── IsolationError           a sandbox, or its fork server, could not be made or broke
+└── WireError                a message between backend, fork server and runner that is none
 """
 
 from __future__ import annotations
@@ -41,4 +43,12 @@ class AnswersError(SandboxError):
 
 
 class GraderDied(SandboxError):
-    """The grading server could not be started, or died more than once: the machine's fault, not a submission's."""
+    """The grading server could not be started, or died more than once: not a submission's fault."""
+
+
+class IsolationError(SandboxError):
+    """A sandbox, or the fork server that makes them, could not be started or broke: the machine's fault."""
+
+
+class WireError(SandboxError):
+    """A message between backend, fork server and runner that is none."""
