@@ -69,7 +69,8 @@ class PlainLines:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._name, self._total = "starting", None
+        self._name = "starting"
+        self._total: int | None = None
         self._spoke_at = time.monotonic()
 
     def stage(self, name: str, total: int | None = None) -> None:
