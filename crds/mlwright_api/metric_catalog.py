@@ -1,4 +1,4 @@
-"""The metrics by name: direction, bounds, and what a submission must hold. No numerics (mlwright_sandbox.metrics)."""
+"""The metrics by name: direction, bounds and inputs; the numerics are in mlwright_sandbox.metrics."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class MetricError(ApiError):
 class MetricInfo:
     """What everybody may know of a metric without computing it.
 
-    `lower` and `upper` are bounds of the score, None where there is none; `kinds` are the submissions it can score.
-    `many_columns`: whether more than one target column can be scored (as a mean over columns, or as many classes).
-    `parameters`: which of `averaging` and `k` it reads.
+    `lower` and `upper` are bounds of the score, None where there is none; `kinds` are the submissions that
+    it can score. `many_columns`: whether more than one target column can be scored (as a mean over columns,
+    or as many classes). `parameters`: which of `averaging` and `k` it reads.
     """
 
     name: str
@@ -117,7 +117,7 @@ def nearest_metric(name: str) -> str | None:
 
 
 def metric_info(spec: MetricSpec) -> MetricInfo:
-    """What is known of a task's metric; a name outside the catalogue needs `spec.direction` (a task's grade.py).
+    """What is known of a task's metric; a name outside the catalogue (a task's grade.py) needs a direction.
 
     Errors: MetricError, one line.
     """
@@ -137,7 +137,8 @@ def _own_metric(spec: MetricSpec) -> MetricInfo:
         near = nearest_metric(spec.name)
         hint = f"; did you mean {near}?" if near else ""
         raise MetricError(
-            f"metric {spec.name} is not in the catalogue{hint} (a task with its own grade.py sets metric.direction)"
+            f"metric {spec.name} is not in the catalogue{hint} "
+            "(a task with its own grade.py sets metric.direction)"
         )
     title = spec.name.replace("_", " ")
     return MetricInfo(spec.name, title, spec.direction, None, None, _ANY_KIND, many_columns=True)
