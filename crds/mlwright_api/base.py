@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -17,7 +17,10 @@ _NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 
 DnsLabel = Annotated[str, Field(pattern=_LABEL, max_length=63)]
 DnsName = Annotated[str, Field(pattern=_NAME, max_length=253)]
-Text = Annotated[str, Field(max_length=1024)]
+Text = Annotated[str, Field(min_length=1, max_length=1024)]
+LabelKey = Annotated[str, Field(min_length=1, max_length=317)]
+LabelValue = Annotated[str, Field(max_length=63)]
+"""Of labels and of node selectors."""
 
 PATTERN_WORDS = {
     _LABEL: "lower-case letters, digits and '-', starting and ending with a letter or digit",
@@ -40,16 +43,25 @@ class ApiModel(BaseModel):
 
 
 class ObjectMeta(ApiModel):
-    """The part of Kubernetes metadata that a person writes, and what an API server adds."""
-
-    model_config = ConfigDict(extra="ignore")
+    """Kubernetes metadata: what a person writes, and what an API server adds."""
 
     name: DnsName
+    """Unique among objects of its kind in a namespace."""
     namespace: DnsLabel | None = None
-    uid: str | None = None
+    """The tenant boundary: who may create objects here may run pods here."""
+    labels: Annotated[dict[LabelKey, LabelValue], Field(max_length=256)] = {}
+    annotations: Annotated[
+        dict[LabelKey, Annotated[str, Field(max_length=262_144)]], Field(max_length=256)
+    ] = {}
+    uid: Annotated[str, Field(max_length=64)] | None = None
     generation: int | None = None
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
+    resource_version: Annotated[str, Field(max_length=64)] | None = None
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
+    finalizers: Annotated[list[Text], Field(max_length=64)] | None = None
+    owner_references: Annotated[list[dict[str, Any]], Field(max_length=64)] | None = None
+    managed_fields: Annotated[list[dict[str, Any]], Field(max_length=256)] | None = None
 
 
 class ConditionStatus(StrEnum):

@@ -124,8 +124,8 @@ def local_pod_status(
 ) -> PodStatus:
     """The status that a pod would have had whose containers ended as these local processes did.
 
-    `runner_exit` and `grader_exit` are Python return codes (-9: killed by signal 9) of the runner itself (not of
-    the script) and of the grader; None: it never ran. `out_of_memory`: the kernel ended the sandbox for its
+    `runner_exit` and `grader_exit` are Python return codes (-9: killed by signal 9) of the runner itself, and not
+    of the script, and of the grader; None: it never ran. `out_of_memory`: the kernel ended the sandbox for its
     memory. `cancelled`: we ended it. `failure`: why the sandbox could not be made, or broke, through no fault
     of the script.
     """

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from mlwright_api.explanations import unknown
 from mlwright_api.metric_catalog import CATALOG, MetricInfo, metric_info
-from mlwright_api.mltask import Direction, MetricSpec, MLTaskSpec
+from mlwright_api.mltask import Direction, MetricSpec, MLTaskSpec, TaskReference
 from mlwright_api.results import MILESTONES
 from mlwright_api.trainingrun import RewardSpec
 from mlwright_api.violations import Violation
@@ -15,12 +16,12 @@ WORST_NORMALIZED = -0.1
 """The lowest Normalized reward of a valid submission: the end of the lower tail."""
 
 
-def check_metric(spec: MLTaskSpec) -> list[Violation]:
-    """What is wrong with a task's metric: its name, its options, the kind of submission it needs."""
-    return list(_metric_violations(spec))
+def check_task(spec: MLTaskSpec) -> list[Violation]:
+    """What is wrong with a task's metric (name, options, kind of submission) and with its reference scores."""
+    return [*_metric_rule(spec), *_reference_rule(spec)]
 
 
-def _metric_violations(spec: MLTaskSpec) -> Iterator[Violation]:
+def _metric_rule(spec: MLTaskSpec) -> Iterator[Violation]:
     metric = spec.metric
     if metric.name not in CATALOG:
         if metric.direction is None:
@@ -33,6 +34,45 @@ def _metric_violations(spec: MLTaskSpec) -> Iterator[Violation]:
     if spec.submission.kind not in info.kinds:
         kinds = " or ".join(sorted(info.kinds))
         yield Violation("submission.kind", f"must be {kinds} for {metric.name}, not {spec.submission.kind}")
+    columns = len(spec.submission.target_columns)
+    if columns > 1 and not info.many_columns:
+        yield Violation("submission.targetColumns", f"must be one column for {metric.name}, not {columns}")
+    for option in ("averaging", "k"):
+        if getattr(metric, option) is not None and option not in info.parameters:
+            yield Violation(f"metric.{option}", f"means nothing to {metric.name}")
+
+
+def _reference_rule(spec: MLTaskSpec) -> Iterator[Violation]:
+    """Each known score is at least as good as the one below it, and none is out of the metric's bounds."""
+    direction = _direction(spec.metric)
+    if direction is None:
+        return
+    sign = 1 if direction is Direction.MAXIMIZE else -1
+    for worse, better in (("baseline", "best"), ("bronze", "silver"), ("silver", "gold")):
+        low, high = getattr(spec.reference, worse), getattr(spec.reference, better)
+        if low is not None and high is not None and sign * (high - low) < 0:
+            message = f"{high:g} must not be worse than {worse} {low:g} ({direction} {spec.metric.name})"
+            yield Violation(f"reference.{better}", message)
+    yield from _bounds_rule(spec)
+
+
+def _bounds_rule(spec: MLTaskSpec) -> Iterator[Violation]:
+    info = CATALOG.get(spec.metric.name)
+    if info is None:
+        return
+    lower = -math.inf if info.lower is None else info.lower
+    upper = math.inf if info.upper is None else info.upper
+    for name in TaskReference.model_fields:
+        score = getattr(spec.reference, name)
+        if score is not None and not lower <= score <= upper:
+            yield Violation(
+                f"reference.{name}", f"must be in [{lower:g}, {upper:g}] for {info.name}, not {score:g}"
+            )
+
+
+def _direction(metric: MetricSpec) -> Direction | None:
+    info = CATALOG.get(metric.name)
+    return metric.direction if info is None else info.direction
 
 
 def check_reward(reward: RewardSpec, task: MLTaskSpec) -> list[str]:
@@ -83,8 +123,3 @@ def _worst_raw(info: MetricInfo) -> float | None:
     if info.direction is Direction.MAXIMIZE:
         return info.lower
     return None if info.upper is None else -info.upper
-
-
-def metric_options(metric: MetricSpec) -> list[str]:
-    """The options of a metric that were given."""
-    return [name for name in ("averaging", "k") if getattr(metric, name) is not None]

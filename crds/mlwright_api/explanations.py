@@ -110,10 +110,10 @@ _TYPES = {
     "datetime_type": "a time such as 2026-01-31T12:00:00Z",
 }
 _BOUNDS = {
-    "greater_than": "greater than {gt}",
-    "greater_than_equal": "at least {ge}",
-    "less_than": "less than {lt}",
-    "less_than_equal": "at most {le}",
+    "greater_than": "greater than {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than": "less than {lt:g}",
+    "less_than_equal": "at most {le:.15g}",
 }
 _LENGTHS = {
     "string_too_short": "at least {min_length} characters",
@@ -130,6 +130,8 @@ def _sentence(details: ErrorDetails) -> str:
     if kind in _BOUNDS:
         return f"must be {_BOUNDS[kind].format(**context)}, not {given}"
     if kind in _LENGTHS:
+        if not given:
+            return "must not be empty"
         size = context.get("actual_length", len(given) if isinstance(given, str) else None)
         return f"must have {_LENGTHS[kind].format(**context)}, not {size}"
     if kind in ("literal_error", "enum"):

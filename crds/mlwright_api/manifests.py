@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,15 @@ from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.representer import SafeRepresenter
 
 from mlwright_api.base import API_VERSION, ApiModel
-from mlwright_api.consistency import check_metric
+from mlwright_api.consistency import check_task
 from mlwright_api.documents import Document, DocumentError, FieldPath, read_documents
 from mlwright_api.errors import ManifestError, Problem
 from mlwright_api.explanations import dotted, explain, parse_path, unknown
 from mlwright_api.mltask import MLTask, MLTaskSpec
+from mlwright_api.presets import PresetError, resolve
 from mlwright_api.rollout import Rollout
 from mlwright_api.trainingrun import TrainingRun
+from mlwright_api.violations import Violation
 
 Manifest = MLTask | TrainingRun | Rollout
 KINDS: dict[str, type[MLTask] | type[TrainingRun] | type[Rollout]] = {
@@ -73,10 +75,20 @@ def _parse(document: Document, source: str) -> Manifest | list[Problem]:
         )
     except ValidationError as error:
         return [problem(each.path, each.message) for each in explain(error, model, document.value)]
+    broken = _broken_rules(manifest)
+    return [problem(("spec", *parse_path(each.field)), each.message) for each in broken] or manifest
+
+
+def _broken_rules(manifest: Manifest) -> Iterable[Violation]:
+    """Rules that a schema cannot hold: on the catalogue of metrics, and on the spec once presets are filled in."""
     if isinstance(manifest, MLTask):
-        broken = check_metric(manifest.spec)
-        return [problem(("spec", *parse_path(each.field)), each.message) for each in broken] or manifest
-    return manifest
+        return check_task(manifest.spec)
+    if isinstance(manifest, TrainingRun):
+        try:
+            resolve(manifest.spec)
+        except PresetError as error:
+            return error.violations
+    return []
 
 
 def _wrong_type(value: Any) -> Iterator[tuple[FieldPath, str]]:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
+from itertools import combinations
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from mlwright_api.base import ApiModel, ApiVersion, DnsName, ObjectMeta, Text
-from mlwright_api.quantities import Quantity
+from mlwright_api.quantities import PositiveQuantity, Quantity
+from mlwright_api.violations import Violation, enforce, exactly_one, first_duplicate
+
+ColumnName = Annotated[str, Field(min_length=1, max_length=128)]
 
 
 class Direction(StrEnum):
+    """Which way a metric is better."""
+
     MAXIMIZE = "Maximize"
     MINIMIZE = "Minimize"
 
 
 class SubmissionKind(StrEnum):
+    """What a submission's columns hold."""
+
     LABELS = "Labels"
     PROBABILITIES = "Probabilities"
     VALUES = "Values"
@@ -50,23 +59,31 @@ class SubmissionSpec(ApiModel):
     file_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\.csv$", max_length=128)] = (
         "submission.csv"
     )
-    id_column: Annotated[str, Field(min_length=1, max_length=128)] = "id"
-    target_columns: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=128)]], Field(min_length=1, max_length=1024)
-    ]
+    """Written by the script into its working directory."""
+    id_column: ColumnName = "id"
+    target_columns: Annotated[list[ColumnName], Field(min_length=1, max_length=1024)]
+    """One, or one a class (probabilities), or one a target."""
     kind: SubmissionKind
+    """Labels, probabilities in [0, 1], or numbers."""
 
     @model_validator(mode="after")
     def _columns_are_distinct(self) -> Self:
-        if len({self.id_column, *self.target_columns}) != 1 + len(self.target_columns):
-            raise ValueError("idColumn and targetColumns must all be different")
-        return self
+        return enforce(self, [_distinct_columns])
+
+
+def _distinct_columns(submission: SubmissionSpec) -> Iterator[Violation]:
+    columns = submission.target_columns
+    if submission.id_column in columns:
+        yield Violation("targetColumns", f"must not contain the idColumn {submission.id_column!r}")
+    if twice := first_duplicate(columns):
+        yield Violation("targetColumns", f"must be distinct, but {twice!r} comes twice")
 
 
 class ClaimSource(ApiModel):
     """A folder of a PersistentVolumeClaim that carries the opt-in label."""
 
     name: DnsName
+    """Of the claim, in the same namespace."""
     path: Annotated[str, Field(max_length=512)] = ""
     """Relative to the claim's root, without `..`."""
 
@@ -83,31 +100,55 @@ class DataVolume(ApiModel):
     """Where one of a task's three data folders comes from: exactly one source."""
 
     image: Text | None = None
+    """An OCI image, mounted as a volume."""
     claim: ClaimSource | None = None
     config_map: DnsName | None = None
+    """For tiny tasks: at most 1 MiB."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        if sum(source is not None for source in (self.image, self.claim, self.config_map)) != 1:
-            raise ValueError("exactly one of image, claim, configMap is required")
-        return self
+        return enforce(self, [lambda source: exactly_one(source, "image", "claim", "configMap")])
 
 
 class TaskData(ApiModel):
     """The three volumes; absent in a task folder, where they are the folders public, private and sealed."""
 
     public: DataVolume
+    """What scripts see: training data, test data, sample submission."""
     private: DataVolume
+    """Answers for Reward and Selection: mounted in graders only."""
     sealed: DataVolume | None = None
+    """Answers for Final: mounted nowhere until a run has ended."""
+
+    @model_validator(mode="after")
+    def _separate(self) -> Self:
+        return enforce(self, [_separate_volumes])
+
+
+def _separate_volumes(data: TaskData) -> Iterator[Violation]:
+    """Whoever mounts one folder must not see another inside of it."""
+    named = [("public", data.public), ("private", data.private), ("sealed", data.sealed)]
+    for (one, first), (other, second) in combinations(named, 2):
+        if first is not None and second is not None and _overlap(first, second):
+            yield Violation(other, f"must be apart from {one}: one must not contain the other")
+
+
+def _overlap(first: DataVolume, second: DataVolume) -> bool:
+    if first.claim is None or second.claim is None or first.claim.name != second.claim.name:
+        return first == second
+    one, other = PurePosixPath(first.claim.path), PurePosixPath(second.claim.path)
+    return one.is_relative_to(other) or other.is_relative_to(one)
 
 
 class TaskLimits(ApiModel):
     """What one script may use."""
 
     timeout_seconds: Annotated[float, Field(gt=0, le=86_400)] = 300
-    cpu: Quantity = Quantity("1")
-    memory: Quantity = Quantity("2Gi")
-    work_size: Quantity = Quantity("512Mi")
+    """Execution, from the script's start; then it is a Timeout."""
+    cpu: PositiveQuantity = Quantity("1")
+    """Cores."""
+    memory: PositiveQuantity = Quantity("2Gi")
+    work_size: PositiveQuantity = Quantity("512Mi")
     """Size of the memory-backed work folder."""
     gpus: Annotated[int, Field(ge=0, le=16)] = 0
 
@@ -120,20 +161,48 @@ class TaskReference(ApiModel):
     best: float | None = None
     """A strong known score; required by the Normalized reward unless the metric has a bound."""
     median: float | None = None
+    """Of the leaderboard."""
     bronze: float | None = None
+    """Threshold of the medal, inclusive."""
     silver: float | None = None
+    """Threshold of the medal, inclusive."""
     gold: float | None = None
+    """Threshold of the medal, inclusive."""
+
+
+class SplitSpec(ApiModel):
+    """How rows were divided among training, Reward, Selection and Final; `mlwright task check` proves it."""
+
+    strategy: Literal["Stratified", "Random", "Group", "Time"] = "Stratified"
+    """Stratified: by target (numbers by quantile). Group, Time: rows of a group, or of a time, stay together."""
+    column: ColumnName | None = None
+    """Of the public data: the group or the time; required by Group and Time, and only there."""
+
+    @model_validator(mode="after")
+    def _column_where_needed(self) -> Self:
+        return enforce(self, [_column_rule])
+
+
+def _column_rule(splits: SplitSpec) -> Iterator[Violation]:
+    needed = splits.strategy in ("Group", "Time")
+    if needed and splits.column is None:
+        yield Violation("column", f"is required with strategy {splits.strategy}")
+    if splits.column is not None and not needed:
+        yield Violation("column", f"is only for the strategies Group and Time, not {splits.strategy}")
 
 
 class MLTaskSpec(ApiModel):
     """Immutable: a changed task is a new task."""
 
     title: Annotated[str, Field(min_length=1, max_length=256)]
+    """One line for people."""
     description: Annotated[str, Field(min_length=1, max_length=65_536)]
     """Markdown shown to the model."""
     metric: MetricSpec
     submission: SubmissionSpec
+    splits: SplitSpec = SplitSpec()
     data: TaskData | None = None
+    """Volumes, in a cluster; left out in a task folder."""
     limits: TaskLimits = TaskLimits()
     reference: TaskReference
 

@@ -11,9 +11,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from pydantic import ValidationError
+
 from mlwright_api.base import ApiModel
 from mlwright_api.consistency import check_reward as check_reward
+from mlwright_api.errors import ApiError
+from mlwright_api.explanations import dotted, explain
 from mlwright_api.trainingrun import CollectionMode, TrainingRunSpec, WeightingMode
+from mlwright_api.violations import Violation
 
 Values = Mapping[str, Any]
 """Values by dotted path of attribute names below TrainingRun.spec."""
@@ -69,7 +74,8 @@ def preset_values(spec: TrainingRunSpec) -> Values:
 def resolve(spec: TrainingRunSpec) -> TrainingRunSpec:
     """Return `spec` with every default that depends on a preset or on another field filled in.
 
-    What the user wrote wins. Resolving twice changes nothing. In a resolved spec `algorithm.batch_size` and
+    What the user wrote wins; PresetError where it does not fit what was filled in (the loader reports that as any
+    other problem). Resolving twice changes nothing. In a resolved spec `algorithm.batch_size` and
     `minibatch_size` are numbers except with Window, where None means the whole batch.
     """
     resolved = spec
@@ -80,7 +86,20 @@ def resolve(spec: TrainingRunSpec) -> TrainingRunSpec:
         resolved = _fill(resolved, ["algorithm", "minibatch_size"], algorithm.batch_size)
     if spec.fine_tuning is not None and spec.fine_tuning.examples.generator is not None:
         resolved = _fill(resolved, ["fine_tuning", "count"], GENERATED_EXAMPLES)
-    return TrainingRunSpec.model_validate(resolved.model_dump(exclude_unset=True))
+    try:
+        return TrainingRunSpec.model_validate(resolved.model_dump(exclude_unset=True))
+    except ValidationError as error:
+        raise PresetError(error) from None
+
+
+class PresetError(ApiError):
+    """A spec that a preset's (or a default's) values make inconsistent."""
+
+    def __init__(self, error: ValidationError) -> None:
+        self.violations = tuple(
+            Violation(dotted(each.path), each.message) for each in explain(error, TrainingRunSpec, {})
+        )
+        super().__init__("; ".join(f"{each.field}: {each.message}" for each in self.violations))
 
 
 Model = TypeVar("Model", bound=ApiModel)

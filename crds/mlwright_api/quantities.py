@@ -1,18 +1,20 @@
-"""Kubernetes quantities: "500m", "2Gi", 1.5."""
+"""Kubernetes quantities: "500m", "2Gi", "1e3", 1.5."""
 
 from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import GetCoreSchemaHandler
+from pydantic import AfterValidator, GetCoreSchemaHandler
 from pydantic_core import core_schema
 
-_FORM = re.compile(r"^(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<suffix>m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$")
-_FACTORS = {"": Decimal(1), "m": Decimal("0.001")}
-_FACTORS |= {suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTP", start=1)}
-_FACTORS |= {f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTP", start=1)}
+PATTERN = r"^([0-9]{1,15})(\.[0-9]{1,9})?(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][-+]?[0-9]{1,2})?$"
+
+_FORM = re.compile(PATTERN)
+_FACTORS = {"": Decimal(1), "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3")}
+_FACTORS |= {suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)}
+_FACTORS |= {f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)}
 
 
 class Quantity(str):
@@ -31,8 +33,10 @@ class Quantity(str):
     def _exact(self) -> Decimal:
         match = _FORM.match(self)
         if match is None:
-            raise ValueError(f"{str(self)!r} is not a quantity such as 500m, 2Gi or 1.5")
-        return Decimal(match["number"]) * _FACTORS[match["suffix"] or ""]
+            raise ValueError(f"must be a quantity such as 500m, 2Gi or 1.5, not {self[:40]!r}")
+        whole, fraction, suffix = match.group(1), match.group(2) or "", match.group(3) or ""
+        number = Decimal(whole + fraction)
+        return number * (_FACTORS[suffix] if suffix in _FACTORS else Decimal(f"1{suffix}"))
 
     @classmethod
     def __get_pydantic_core_schema__(
@@ -50,3 +54,12 @@ class Quantity(str):
         quantity = cls(raw)
         quantity._exact()
         return quantity
+
+
+def _positive(quantity: Quantity) -> Quantity:
+    if quantity.value <= 0:
+        raise ValueError(f"must be greater than 0, not {str(quantity)!r}")
+    return quantity
+
+
+PositiveQuantity = Annotated[Quantity, AfterValidator(_positive)]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from mlwright_api.base import ApiModel, ApiVersion, Condition, DnsName, ObjectMeta
+from mlwright_api.base import ApiModel, ApiVersion, Condition, DnsLabel, DnsName, ObjectMeta
+from mlwright_api.bounds import NotNegative
 from mlwright_api.mltask import Split, TaskLimits
-from mlwright_api.results import Milestone, Receipt
+from mlwright_api.results import MILESTONES, Milestone, Receipt
+from mlwright_api.violations import Violation, enforce, first_duplicate
 
 FILES_BYTES = 128 * 1024
+DIGEST = r"^sha256:[0-9a-f]{64}$"
 
 
 class Outcome(StrEnum):
@@ -55,18 +59,27 @@ class Outcome(StrEnum):
 
 
 class RunReference(ApiModel):
+    """The TrainingRun that a rollout belongs to."""
+
     name: DnsName
     uid: Annotated[str, Field(max_length=64)]
 
 
 class TaskReferenceTo(ApiModel):
+    """The MLTask that a rollout is judged by, and exactly which."""
+
     name: DnsName
-    digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+    digest: Annotated[str, Field(pattern=DIGEST)]
+    """Over the canonical JSON of the MLTask's spec."""
 
 
 class ScriptFile(ApiModel):
+    """A file of the work folder."""
+
     path: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=128)]
-    content: str
+    """A name, without folders."""
+    content: Annotated[str, Field(max_length=FILES_BYTES)]
+    """UTF-8."""
 
 
 class RolloutSpec(ApiModel):
@@ -75,47 +88,75 @@ class RolloutSpec(ApiModel):
     run_ref: RunReference | None = None
     """Absent: weight 1 and three retries of infrastructure failures."""
     task_ref: TaskReferenceTo
-    sandbox: DnsName = "default"
+    sandbox: DnsLabel = "default"
+    """A sandbox profile, owned by the platform."""
     policy_version: Annotated[int, Field(ge=0)] = 0
+    """Of the policy that wrote the script."""
     files: Annotated[list[ScriptFile], Field(min_length=1, max_length=16)]
-    entrypoint: str = "script.py"
+    entrypoint: Annotated[str, Field(max_length=128)] = "script.py"
+    """The file that is run."""
     limits: TaskLimits | None = None
+    """At most the task's; default: the task's."""
     splits: Annotated[list[Split], Field(min_length=1, max_length=2)] = [Split.REWARD, Split.SELECTION]
 
     @model_validator(mode="after")
     def _files_fit(self) -> Self:
-        if sum(len(file.content.encode()) for file in self.files) > FILES_BYTES:
-            raise ValueError(f"files are larger than {FILES_BYTES} bytes together")
-        if self.entrypoint not in [file.path for file in self.files]:
-            raise ValueError(f"entrypoint {self.entrypoint!r} is not among files")
-        if Split.FINAL in self.splits:
-            raise ValueError("Final is graded once, after the run has ended")
-        return self
+        return enforce(self, [_file_rules, _split_rules])
+
+
+def _file_rules(spec: RolloutSpec) -> Iterator[Violation]:
+    paths = [file.path for file in spec.files]
+    size = sum(len(file.content.encode(errors="surrogatepass")) for file in spec.files)
+    if size > FILES_BYTES:
+        yield Violation("files", f"must be at most {FILES_BYTES} bytes together, not {size}")
+    if twice := first_duplicate(paths):
+        yield Violation("files", f"paths must be distinct, but {twice!r} comes twice")
+    if spec.entrypoint not in paths:
+        yield Violation("entrypoint", f"must be one of files ({', '.join(paths)}), not {spec.entrypoint!r}")
+
+
+def _split_rules(spec: RolloutSpec) -> Iterator[Violation]:
+    if Split.FINAL in spec.splits:
+        yield Violation(
+            "splits", "must be of Reward, Selection: Final is graded once, after the run has ended"
+        )
+    if twice := first_duplicate(spec.splits):
+        yield Violation("splits", f"must be distinct, but {twice} comes twice")
 
 
 class RolloutSeconds(ApiModel):
     """Where the time of one rollout went, in seconds; `execution` is what duration weights use."""
 
-    queued: float = 0
-    starting: float = 0
-    execution: float = 0
-    cpu: float = 0
-    grading: float = 0
+    queued: NotNegative = 0
+    """From creation to admission."""
+    starting: NotNegative = 0
+    """From admission to the script's start."""
+    execution: NotNegative = 0
+    """From the script's start to its end."""
+    cpu: NotNegative = 0
+    """User and system time of the script and its children."""
+    grading: NotNegative = 0
 
 
 class RolloutStatus(ApiModel):
     """Written by the operator (in a cluster) or by a local backend."""
 
     attempt: Annotated[int, Field(ge=1)] = 1
+    """Further attempts follow failures of the infrastructure."""
     outcome: Outcome | None = None
     reason: Annotated[str, Field(max_length=1024)] = ""
+    """One line; empty where there is nothing to say."""
     scores: dict[Split, float] = {}
-    milestones: list[Milestone] = []
+    """On the asked splits, where a valid submission was graded."""
+    milestones: Annotated[list[Milestone], Field(max_length=len(MILESTONES))] = []
     exit_code: int | None = None
+    """Of the script; absent when a signal or the runner ended it."""
     seconds: RolloutSeconds = RolloutSeconds()
     output_tail: str = ""
+    """The end of what the script printed, at most 2 KiB."""
     isolation: Receipt | None = None
-    conditions: list[Condition] = []
+    """What the sandbox could not do."""
+    conditions: Annotated[list[Condition], Field(max_length=32)] = []
 
 
 class Rollout(ApiModel):

@@ -6,6 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pydantic.alias_generators import to_snake
+
+from mlwright_api.base import ApiModel
+
 Spec = TypeVar("Spec")
 
 
@@ -25,7 +29,9 @@ class RuleViolations(ValueError):
 
     def __init__(self, violations: Iterable[Violation]) -> None:
         self.violations = tuple(violations)
-        super().__init__("; ".join(f"{each.field}: {each.message}" for each in self.violations))
+        super().__init__(
+            "; ".join(": ".join(filter(None, (each.field, each.message))) for each in self.violations)
+        )
 
 
 def enforce(spec: Spec, rules: Iterable[Rule[Spec]]) -> Spec:
@@ -39,3 +45,21 @@ def enforce(spec: Spec, rules: Iterable[Rule[Spec]]) -> Spec:
 def _broken(spec: Spec, rules: Iterable[Rule[Spec]]) -> Iterator[Violation]:
     for rule in rules:
         yield from rule(spec)
+
+
+def exactly_one(spec: ApiModel, *names: str) -> Iterator[Violation]:
+    """The rule of a union written as optional fields (camelCase): one of them, and only one."""
+    given = [name for name in names if getattr(spec, to_snake(name)) is not None]
+    if len(given) != 1:
+        found = f"not {' and '.join(given)}" if given else "and none is given"
+        yield Violation("", f"exactly one of {', '.join(names)} is required, {found}")
+
+
+def first_duplicate(names: Iterable[str]) -> str | None:
+    """The first name that comes a second time."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None

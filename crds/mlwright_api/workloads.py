@@ -1,0 +1,82 @@
+"""TrainingRun.spec's blocks on pods and volumes; `mlwright run` reads none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from mlwright_api.base import ApiModel, DnsName, LabelKey, LabelValue, Text
+from mlwright_api.mltask import ClaimSource
+from mlwright_api.quantities import PositiveQuantity, Quantity
+from mlwright_api.violations import Violation, enforce
+
+
+class Toleration(ApiModel):
+    """Kubernetes' own."""
+
+    key: LabelKey | None = None
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: LabelValue | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    toleration_seconds: Annotated[int, Field(ge=0)] | None = None
+
+
+class Workload(ApiModel):
+    """Pods of one part of a run."""
+
+    image: Text | None = None
+    """One of the operator's allow-list; default: the operator's."""
+    resources: Annotated[
+        dict[Literal["requests", "limits"], Annotated[dict[LabelKey, Quantity], Field(max_length=32)]],
+        Field(max_length=2),
+    ] = {}
+    """Requests and limits of each pod, as in Kubernetes."""
+    replicas: Annotated[int, Field(ge=1, le=1024)] = 1
+    node_selector: Annotated[dict[LabelKey, LabelValue], Field(max_length=64)] = {}
+    tolerations: Annotated[list[Toleration], Field(max_length=64)] = []
+    affinity: Annotated[dict[str, Any], Field(max_length=3)] | None = None
+    """Kubernetes' own."""
+    priority_class_name: DnsName | None = None
+
+
+class Inference(Workload):
+    """The servers that sample."""
+
+    kind: Literal["VLLM", "Transformers"] = "Transformers"
+    """VLLM: the stock server. Transformers: in-process on one machine, and for tests."""
+
+
+class ClaimTemplate(ApiModel):
+    """A claim that exists (`claim`), or one to be made (`size`, `storageClassName`)."""
+
+    claim: ClaimSource | None = None
+    storage_class_name: DnsName | None = None
+    """Default: the cluster's."""
+    size: PositiveQuantity | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        return enforce(self, [_claim_rule])
+
+
+def _claim_rule(template: ClaimTemplate) -> Iterator[Violation]:
+    if (template.claim is None) == (template.size is None):
+        yield Violation("", "exactly one of claim, size is required")
+    if template.claim is not None and template.storage_class_name is not None:
+        yield Violation("storageClassName", "is only for a claim that is to be made (size)")
+
+
+class Storage(ApiModel):
+    """Where a run's files live; what is left out gets a claim of the default class."""
+
+    model: ClaimTemplate | None = None
+    """The first model, downloaded once."""
+    weights: ClaimTemplate | None = None
+    """Published versions; read by inference."""
+    checkpoints: ClaimTemplate | None = None
+    ledger: ClaimTemplate | None = None
+    """A block volume: never a network file system."""
+    when_deleted: Literal["Retain", "Delete"] = "Retain"
+    """What becomes of claims that were made, when the run is deleted."""
