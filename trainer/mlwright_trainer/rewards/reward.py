@@ -113,7 +113,7 @@ def _graded(outcome: Outcome, score: float | None, reference: TaskReference) -> 
     """The score that counts: trivial and unchanged scripts are worth the constant predictor."""
     if outcome is not Outcome.SCORED:
         return reference.baseline
-    if score is None or math.isnan(score):
+    if score is None or not math.isfinite(score):
         raise InternalError(f"a rollout is Scored, but its score on the Reward split is {score}")
     return score
 
