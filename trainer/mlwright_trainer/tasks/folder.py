@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -103,14 +104,21 @@ def load_task(folder: Path) -> TaskFolder:
     task = read_task(folder)
     if not task.prepared:
         raise TaskError(f"{folder}: the task's data is not there; run: mlwright task prepare {folder}")
-    with readable(folder):
+    try:
+        verify_data(task)
+    except UserError as error:
+        raise TaskError(f"{error}; run: mlwright task prepare {folder}") from error
+    return task
+
+
+def verify_data(task: TaskFolder) -> None:
+    """Sample and answers are there, have the right columns, and name the same ids; else a UserError."""
+    with readable(task.root):
         _require(task.sample, "the sample submission names the expected ids")
         _require(task.private / ANSWERS, "the answers of Reward and Selection belong there")
         if task.sealed is not None:
             _require(task.sealed / ANSWERS, "the answers of Final belong there")
-        sample = read_ids(task.sample, task.spec.submission.id_column)
-        check_ids(sample, read_task_answers(task), task=task)
-    return task
+        _check_ids(task)
 
 
 def read_task(folder: Path) -> TaskFolder:
@@ -135,20 +143,21 @@ def read_task_answers(task: TaskFolder, *, sealed: bool = True) -> Answers:
     return read_answers(paths, submission=task.spec.submission)
 
 
-def check_ids(sample: list[str], answers: Answers, *, task: TaskFolder) -> None:
-    """The ids of the sample submission are those of the answers, each once; else TaskError."""
-    expected, given = set(answers.ids), set(sample)
-    if len(given) != len(sample):
-        raise TaskError(f"{task.sample}: an id occurs twice")
-    missing, extra = expected - given, given - expected
-    if task.sealed is None:
-        extra = set()
-    if missing or extra:
-        example = min(missing or extra)
-        where = "not in the sample submission" if missing else "without an answer"
+def _check_ids(task: TaskFolder) -> None:
+    """The ids of the sample submission are those of the answers, each once."""
+    sample, answers = read_ids(task.sample, task.spec.submission.id_column), read_task_answers(task)
+    for ids, where in ((sample, "the sample submission"), (answers.ids, "the answers")):
+        if len(set(ids)) != len(ids):
+            twice = next(id_ for id_, count in Counter(ids).items() if count > 1)
+            raise TaskError(f"{task.root}: the id {twice!r} occurs more than once in {where}")
+    without_sample = set(answers.ids) - set(sample)
+    without_answer = set(sample) - set(answers.ids) if task.sealed is not None else set()
+    if without_sample or without_answer:
+        example = min(without_sample or without_answer)
+        which = "is not in the sample submission" if without_sample else "has no answer"
         raise TaskError(
-            f"{task.sample}: ids do not match the answers ({len(missing)} missing, {len(extra)} unknown; "
-            f"{example!r} is {where}); run: mlwright task prepare {task.root}"
+            f"{task.root}: the ids of sample submission and answers do not match: {example!r} {which} "
+            f"({len(without_sample) + len(without_answer)} such ids)"
         )
 
 
@@ -187,7 +196,7 @@ def _check_grader(task: TaskFolder, folder: Path) -> None:
 
 def _require(path: Path, why: str) -> None:
     if not path.is_file():
-        raise TaskError(f"{path}: missing ({why}); run: mlwright task prepare {path.parent.parent}")
+        raise TaskError(f"{path}: is missing ({why})")
 
 
 def _existing(path: Path) -> Path | None:
