@@ -11,28 +11,37 @@ from pathlib import Path
 from typing import Any
 
 from mlwright_trainer.errors import UserError
-from mlwright_trainer.ledger.reader import LedgerReader
+from mlwright_trainer.ledger.reader import LedgerReader, open_read_only
 
 TABLES = ("run", "rollouts", "windows", "batches", "updates", "phases", "sessions", "sealed")
 
 
 def export_sqlite(ledger: Path, target: Path) -> None:
-    """Copy a ledger, consistent even beside a running writer. Raises UserError if the target exists."""
+    """Copy a ledger, consistent even beside a running writer.
+
+    Raises UserError if the target exists or cannot be written; nothing half-written stays behind.
+    """
     if target.exists():
         raise UserError(f"{target}: exists already; name a file that does not")
-    with (
-        LedgerReader(ledger),
-        closing(sqlite3.connect(f"{ledger.resolve().as_uri()}?mode=ro", uri=True)) as source,
-    ):
-        source.execute("VACUUM INTO ?", (str(target),))
+    unfinished = target.with_name(f".{target.name}.unfinished")
+    with LedgerReader(ledger), closing(open_read_only(ledger)) as source:
+        try:
+            unfinished.unlink(missing_ok=True)
+            source.execute("VACUUM INTO ?", (str(unfinished),))
+            unfinished.rename(target)
+        except (OSError, sqlite3.Error) as error:
+            raise UserError(f"{target}: cannot be written ({error})") from error
+        finally:
+            if target.parent.is_dir():
+                unfinished.unlink(missing_ok=True)
 
 
 def export_lines(ledger: Path) -> Iterator[str]:
-    """Every row as one line of JSON `{"table": ..., ...columns}`; blobs are base64."""
-    with (
-        LedgerReader(ledger),
-        closing(sqlite3.connect(f"{ledger.resolve().as_uri()}?mode=ro", uri=True)) as source,
-    ):
+    """Every row as one line of JSON `{"table": ..., ...columns}`; blobs are base64.
+
+    All lines are of one moment, however long they take to be read.
+    """
+    with LedgerReader(ledger), closing(open_read_only(ledger)) as source:
         source.row_factory = sqlite3.Row
         source.execute("BEGIN")
         for table in TABLES:

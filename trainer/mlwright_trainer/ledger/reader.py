@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import sqlite3
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,10 +32,33 @@ _ROLLOUT_COLUMNS = """
   window_offset, attempt, outcome, reason, exit_code, scores, milestones, seconds, output_tail, isolation,
   reward, closed_at, batch
 """
+_MOMENTS = (
+    ("rollouts", "sampled_at"),
+    ("rollouts", "launched_at"),
+    ("rollouts", "closed_at"),
+    ("batches", "assigned_at"),
+    ("updates", "published_at"),
+    ("phases", "started_at + seconds"),
+    ("sessions", "started_at"),
+    ("sessions", "ended_at"),
+    ("sealed", "graded_at"),
+)
+"""Where a ledger says when something happened."""
 
 
 class LedgerError(InternalError):
     """The ledger cannot be read or written, or what is asked of it contradicts what it holds."""
+
+
+def open_read_only(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write, also where nothing beside the file can be written."""
+    # Reading in WAL mode writes an index beside the file. Where that is impossible and no writer has left a log
+    # (an archived run, a mounted image), the file is whole and is read as it is.
+    log = path.with_name(f"{path.name}-wal")
+    by_effective_user = os.access in os.supports_effective_ids
+    frozen = not log.exists() and not os.access(path.parent, os.W_OK, effective_ids=by_effective_user)
+    flags = "mode=ro&immutable=1" if frozen else "mode=ro"
+    return sqlite3.connect(f"{path.resolve().as_uri()}?{flags}", uri=True, check_same_thread=False)
 
 
 class LedgerReader:
@@ -50,7 +76,7 @@ class LedgerReader:
         self._check_schema()
 
     def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(f"{self._path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+        return open_read_only(self._path)
 
     def _check_schema(self) -> None:
         found = self.schema_version
@@ -73,6 +99,15 @@ class LedgerReader:
 
     def close(self) -> None:
         self._database.close()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Within it all questions are answered from the ledger as it stood at the first of them."""
+        self._database.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._database.execute("ROLLBACK")
 
     def __enter__(self) -> Self:
         return self
@@ -185,6 +220,10 @@ class LedgerReader:
         assert row is not None
         return int(row["batches"])
 
+    def batch_sizes(self) -> dict[int, int]:
+        """Rows of each assigned batch, as counted when it was assigned."""
+        return {row["number"]: row["size"] for row in self._all("SELECT * FROM batches ORDER BY number")}
+
     def _window(self, number: int) -> Window | None:
         window = self._one("SELECT seconds FROM windows WHERE number = ?", [number])
         return None if window is None else Window(window["seconds"], tuple(self.launches(number)))
@@ -232,6 +271,12 @@ class LedgerReader:
             (row["started_at"], row["ended_at"], row["ending"])
             for row in self._all("SELECT * FROM sessions ORDER BY number")
         ]
+
+    def last_written_at(self, before: float = math.inf) -> float | None:
+        """Unix seconds of the last thing that the ledger tells of, earlier than `before`; None without one."""
+        sources = " UNION ALL ".join(f"SELECT {moment} AS at FROM {table}" for table, moment in _MOMENTS)
+        row = self._one(f"SELECT max(at) AS at FROM ({sources}) WHERE at < ?", [before])
+        return None if row is None else row["at"]
 
     def sealed(self) -> list[SealedScore]:
         """Every read of Final."""
