@@ -18,14 +18,16 @@ Closed = Callable[[RolloutRow, RolloutStatus], float | None]
 
 @dataclass(frozen=True)
 class WindowClock:
-    """A running window: script starts and ends are measured from `opened_at` (Unix seconds), minus interruptions."""
+    """A running window: `opened_at` (Unix seconds) is moved back by what had elapsed before an interruption."""
 
     number: int
     seconds: float
     opened_at: float
+    now: Callable[[], float] = time.time
 
     def elapsed(self, at: float | None = None) -> float:
-        return (time.time() if at is None else at) - self.opened_at
+        """Seconds from the opening to `at`, or to now."""
+        return (self.now() if at is None else at) - self.opened_at
 
     @property
     def remaining(self) -> float:

@@ -128,10 +128,10 @@ class Window:
         seconds: float,
         ahead: int,
         progress: Progress,
-        clock: Callable[[], float] = time.time,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._ledger, self._rounds, self._executor = ledger, rounds, executor
-        self._seconds, self._ahead, self._progress, self._clock = seconds, ahead, progress, clock
+        self._seconds, self._ahead, self._progress, self._now = seconds, ahead, progress, now
 
     @property
     def goal(self) -> int:
@@ -160,7 +160,7 @@ class Window:
             self._rounds.ensure("Train", self._ledger.rounds("Train"), missing)
 
     def _run_window(self, number: int, elapsed: float) -> None:
-        clock = WindowClock(number, self._seconds, opened_at=self._clock() - elapsed)
+        clock = WindowClock(number, self._seconds, opened_at=self._now() - elapsed, now=self._now)
         queue = deque(self._ledger.open_rollouts("Train"))
         while clock.remaining > 0:
             if not queue:

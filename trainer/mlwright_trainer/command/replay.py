@@ -51,7 +51,7 @@ def replay(
         _tell(answer)
     if weighting is None and not answer["equal"]:
         raise InternalError(
-            "the replayed digest is not the run's: another machine, thread count or version of torch, or a changed ledger"
+            "the replayed digest is not the run's: another machine or version of torch, or a changed ledger"
         )
 
 

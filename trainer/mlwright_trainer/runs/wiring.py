@@ -92,7 +92,7 @@ class Wiring:
         collection, size = self._plan.spec.collection, self._batch_size
         if collection.mode is CollectionMode.SYNCHRONOUS:
             return self._synchronous(sampler, executor)
-        ahead = max(executor.free, -(-size // 4))
+        ahead = max(executor.free, size)
         if collection.mode is CollectionMode.CONTINUOUS:
             return Continuous(
                 ledger=self._ledger,
