@@ -165,5 +165,9 @@ def initial_state(spec: TrainingRunSpec, initial: Path, *, device: torch.device)
 
 def make_deterministic() -> None:
     """The same inputs give the same bits: on this machine, with this number of threads."""
+    from transformers.utils.logging import disable_progress_bar
+
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True)
+    # The bars of loading and saving would end up between the lines of the command's own view.
+    disable_progress_bar()
