@@ -128,12 +128,3 @@ def test_inverse_inclusion_finds_the_true_share_of_slow_scripts_that_the_window_
 def test_duration_aware_weights_overshoot_the_true_share() -> None:
     weighted, noise = shares(WeightingMode.DURATION_AWARE, window=4)
     assert weighted > 0.11 + 10 * noise
-
-
-def test_whole_batches_need_no_weights() -> None:
-    generator = random.Random(3)
-    drawn = [generator.random() < 0.11 for _ in range(20_000)]
-    rows = tuple(a_row(2.0 if slow else 0.2) for slow in drawn)
-    weights = duration_weights(Batch(0, rows), DurationWeighting()).values
-    slow = math.fsum(w for w, is_slow in zip(weights, drawn, strict=True) if is_slow)
-    assert abs(slow / len(rows) - 0.11) < 3 * math.sqrt(0.11 * 0.89 / len(rows))
