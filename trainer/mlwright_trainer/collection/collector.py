@@ -57,6 +57,8 @@ class Collector:
             raise InternalError(
                 f"batch {number} was asked for, but batch {self._ledger.batches()} comes next"
             )
+        self._evaluate(number)
+        self._progress.stage(f"update {number}: collecting", self._mode.goal)
         ids = self._mode.collect(number)
         if not ids:
             raise InternalError(
@@ -80,19 +82,14 @@ class Collector:
         )
         if self._engine.version != publication.version:
             self._engine.load(publication.version, publication.folder)
-        self._tell(publication)
 
     def _account_learning(self, version: int) -> None:
         if self._handed_over is not None and self._handed_over[0] == version - 1:
             number, started_at, start = self._handed_over
             seconds = time.monotonic() - start
             self._ledger.record_phase("learning", started_at=started_at, seconds=seconds, round=number)
+            self._progress.say(describe_batch(number, self._ledger.batch_rollouts(number)))
         self._handed_over = None
-
-    def _tell(self, publication: Publication) -> None:
-        rows = [row for row in self._ledger.rollouts("Train") if row.batch == publication.version - 1]
-        if rows:
-            self._progress.say(describe_batch(publication.version - 1, rows))
 
     def await_fresh(self, purpose: Purpose, number: int, count: int) -> list[RolloutRow]:
         """`count` fresh draft samples of the current version, launched and awaited whole; never trained."""

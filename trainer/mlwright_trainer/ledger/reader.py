@@ -164,6 +164,10 @@ class LedgerReader:
             [],
         )
 
+    def batch_rollouts(self, number: int) -> list[RolloutRow]:
+        """The rows of a batch, in its order."""
+        return self._rollouts("WHERE batch = ? ORDER BY batch_position", [number])
+
     def _rollouts(self, suffix: str, values: Iterable[Any]) -> list[RolloutRow]:
         return [
             rollout_from(row)
