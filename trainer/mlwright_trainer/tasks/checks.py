@@ -39,6 +39,8 @@ class Check:
     name: str
     status: Status
     line: str
+    measured: float | None = None
+    """What was measured, where that is what spec.reference should record."""
 
 
 @dataclass(frozen=True)

@@ -39,13 +39,20 @@ class SandboxTrial:
         self._kind = kind
 
     def grade(self, submission: bytes, splits: tuple[Split, ...], *, intervals: bool = False) -> GraderResult:
-        """Score a submission. Raises TaskError where the answers are at fault, else InternalError."""
-        with sandbox_errors(self._task), LocalGrader() as grader:
-            return grader.grade(self._task.mounts(), submission, splits, intervals=intervals)
+        """Score a submission, as `grade_submission`."""
+        return grade_submission(self._task, submission, splits, intervals=intervals)
 
     def run(self, script: str) -> Finished:
         """Run a script, graded on Reward and Selection, and keep its submission."""
         return run_script(self._task, script, kind=self._kind)
+
+
+def grade_submission(
+    task: TaskFolder, submission: bytes, splits: tuple[Split, ...], *, intervals: bool = False
+) -> GraderResult:
+    """Score the bytes of one submission. Raises TaskError where the answers are at fault, else InternalError."""
+    with sandbox_errors(task), LocalGrader() as grader:
+        return grader.grade(task.mounts(), submission, splits, intervals=intervals)
 
 
 def run_script(

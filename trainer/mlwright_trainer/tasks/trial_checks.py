@@ -79,9 +79,9 @@ def check_baseline(sample: GraderResult, task: TaskFolder) -> Check:
         return Check(name, Status.FAIL, "the sample submission has no score")
     measured = sample.scores[Split.REWARD]
     if abs(measured - recorded) <= _CLOSE * _way(task.spec.reference):
-        return Check(name, Status.PASS, f"{recorded:.5g} recorded, {measured:.5g} measured")
+        return Check(name, Status.PASS, f"{recorded:.5g} recorded, {measured:.5g} measured", measured)
     line = f"spec.reference.baseline is {recorded:.5g}, the sample submission measures {measured:.5g}"
-    return Check(name, Status.FAIL, line)
+    return Check(name, Status.FAIL, line, measured)
 
 
 def check_perfect(perfect: GraderResult, metric: MetricInfo) -> Check:
@@ -137,13 +137,15 @@ def check_best(measured: Measured, task: TaskFolder) -> Check:
         bound = task.metric.best
         status = Status.FAIL if bound is None else Status.WARN
         need = "the Normalized reward needs it" if bound is None else f"rewards are scaled to {bound:g}"
-        return Check(name, status, f"no spec.reference.best ({need}); the reference measures {found:.5g}")
+        return Check(
+            name, status, f"no spec.reference.best ({need}); the reference measures {found:.5g}", found
+        )
     line = f"{recorded:.5g} recorded, {found:.5g} measured (standard error {error:.2g})"
     if abs(recorded - found) <= max(error, _CLOSE * _way(task.spec.reference)):
-        return Check(name, Status.PASS, line)
+        return Check(name, Status.PASS, line, found)
     better = task.metric.sign * (recorded - found) > 0
     # A better known score (of a leaderboard) may be recorded; a worse one than the reference's is a mistake.
-    return Check(name, Status.WARN if better else Status.FAIL, line)
+    return Check(name, Status.WARN if better else Status.FAIL, line, found)
 
 
 def check_size(measured: Measured, counts: Mapping[str, int], reference: TaskReference) -> Check:
