@@ -19,10 +19,12 @@ from mlwright_sandbox.identifiers import Identifiers
 from mlwright_sandbox.metrics import WORDS, score
 from mlwright_sandbox.metrics.columns import Column
 from mlwright_sandbox.predictions import Expectation, read_predictions
+from mlwright_sandbox.reasons import about
 
 SPLIT_COLUMN = "split"
 SAMPLE_FILE = "sample_submission.csv"
 ANSWERS_FILE = "answers.csv"
+_SEALED = f"sealed/{ANSWERS_FILE}"
 _SMALLEST_CAP_BYTES = 16 << 20
 _SAMPLES = 16
 
@@ -58,15 +60,45 @@ def load_answers(task: TaskMounts, *, sealed: bool) -> TaskAnswers:
 
     Errors: AnswersError, one line: file and what is wrong.
     """
-    if task.grader is None:
-        _check_metric(task.spec)
-    sample_bytes = _read(task.public / SAMPLE_FILE)
-    tables = {f"private/{ANSWERS_FILE}": _answers_table(task.private, "private", task.spec)}
-    if sealed:
-        if task.sealed is None:
-            raise AnswersError(f"task {task.name} has no sealed answers, so nothing can be graded on Final")
-        tables[f"sealed/{ANSWERS_FILE}"] = _answers_table(task.sealed, "sealed", task.spec)
-    return _assemble(task, sample_bytes, tables, complete=sealed or task.sealed is None)
+    if sealed and task.sealed is None:
+        raise AnswersError(f"task {task.name} has no sealed answers, so nothing can be graded on Final")
+    return build_answers(
+        task.spec,
+        sample=_read(task.public / SAMPLE_FILE),
+        private=_read(task.private / ANSWERS_FILE),
+        sealed=_read(task.sealed / ANSWERS_FILE) if sealed and task.sealed is not None else None,
+        complete=sealed or task.sealed is None,
+        grader=task.grader,
+    )
+
+
+def build_answers(
+    spec: MLTaskSpec,
+    *,
+    sample: bytes,
+    private: bytes,
+    sealed: bytes | None = None,
+    complete: bool = False,
+    grader: Path | None = None,
+) -> TaskAnswers:
+    """The same from the files' contents; `complete`: every id of the sample must have an answer in them.
+
+    Errors: AnswersError, one line.
+    """
+    if grader is None:
+        _check_metric(spec)
+    contents = {f"private/{ANSWERS_FILE}": private} | ({} if sealed is None else {_SEALED: sealed})
+    tables = {source: _answers_table(source, content, spec) for source, content in contents.items()}
+    expected, sample_columns = _read_sample(spec, sample, list(tables.values()))
+    splits: dict[Split, SplitAnswers] = {}
+    for source, table in tables.items():
+        splits |= _splits(source, table, expected)
+    _check_covered(splits, expected.identifiers, complete=complete)
+    cap = max(_SMALLEST_CAP_BYTES, _SAMPLES * len(sample))
+    answers = TaskAnswers(expected, sample_columns, splits, cap, grader)
+    if grader is None:
+        _check_scorable(answers)
+    return answers
 
 
 def _check_metric(spec: MLTaskSpec) -> None:
@@ -88,36 +120,26 @@ def _read(path: Path) -> bytes:
         raise AnswersError(f"{where} cannot be read: {error.strerror}") from error
 
 
-def _answers_table(folder: Path, name: str, spec: MLTaskSpec) -> Table:
+def _answers_table(source: str, content: bytes, spec: MLTaskSpec) -> Table:
     wanted = [spec.submission.id_column, *spec.submission.target_columns, SPLIT_COLUMN]
     try:
-        return parse_table(_read(folder / ANSWERS_FILE), wanted, others=True)
+        return parse_table(content, wanted, others=True)
     except InvalidSubmissionError as error:
-        raise AnswersError(f"{name}/{ANSWERS_FILE} {error}") from error
+        raise AnswersError(about(source, str(error))) from error
 
 
-def _assemble(
-    task: TaskMounts, sample_bytes: bytes, tables: Mapping[str, Table], *, complete: bool
-) -> TaskAnswers:
-    submission = task.spec.submission
-    columns = [submission.id_column, *submission.target_columns]
+def _read_sample(
+    spec: MLTaskSpec, content: bytes, answers: Sequence[Table]
+) -> tuple[Expectation, dict[str, Column]]:
+    """What a submission must look like, and the sample's own predictions."""
+    submission = spec.submission
     try:
-        sample_table = parse_table(sample_bytes, columns)
-        identifiers = _distinct(sample_table.columns[submission.id_column])
-        vocabularies = _vocabularies(task.spec, [sample_table, *tables.values()])
-        expected = Expectation(task.spec, identifiers, vocabularies)
-        sample = read_predictions(sample_bytes, expected)
+        table = parse_table(content, [submission.id_column, *submission.target_columns])
+        identifiers = _distinct(table.columns[submission.id_column])
+        expected = Expectation(spec, identifiers, _vocabularies(spec, [table, *answers]))
+        return expected, read_predictions(content, expected)
     except InvalidSubmissionError as error:
-        raise AnswersError(f"public/{SAMPLE_FILE} {error}") from error
-    splits: dict[Split, SplitAnswers] = {}
-    for source, table in tables.items():
-        splits |= _splits(source, table, expected)
-    _check_covered(splits, identifiers, complete=complete)
-    cap = max(_SMALLEST_CAP_BYTES, _SAMPLES * len(sample_bytes))
-    answers = TaskAnswers(expected, sample, splits, cap, task.grader)
-    if task.grader is None:
-        _check_scorable(answers)
-    return answers
+        raise AnswersError(about(f"public/{SAMPLE_FILE}", str(error))) from error
 
 
 def _distinct(ids: Sequence[str]) -> Identifiers:
@@ -137,7 +159,7 @@ def _vocabularies(spec: MLTaskSpec, tables: Sequence[Table]) -> dict[str, Vocabu
 
 
 def _splits(source: str, table: Table, expected: Expectation) -> dict[Split, SplitAnswers]:
-    allowed = {Split.FINAL} if source.startswith("sealed") else {Split.REWARD, Split.SELECTION}
+    allowed = {Split.FINAL} if source == _SEALED else {Split.REWARD, Split.SELECTION}
     rows = _positions(source, table, expected)
     columns = {
         name: _answer_column(source, Cells(name, table.columns[name], table.lines), expected)
@@ -173,7 +195,7 @@ def _answer_column(source: str, cells: Cells, expected: Expectation) -> Column:
     try:
         return numbers(cells)
     except InvalidSubmissionError as error:
-        raise AnswersError(f"{source} {error}") from error
+        raise AnswersError(about(source, str(error))) from error
 
 
 def _check_covered(splits: Mapping[Split, SplitAnswers], identifiers: Identifiers, *, complete: bool) -> None:

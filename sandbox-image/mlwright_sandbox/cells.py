@@ -11,7 +11,7 @@ import numpy as np
 
 from mlwright_sandbox.errors import InvalidSubmissionError
 from mlwright_sandbox.metrics.columns import Column, Numbers
-from mlwright_sandbox.reasons import named, nearest, quoted, shorten
+from mlwright_sandbox.reasons import counted, named, nearest, quoted, shorten
 
 PROBABILITY_TOLERANCE = 1e-6
 """How far a probability may lie outside of [0, 1] (float32 rounding); it is then clipped."""
@@ -59,7 +59,7 @@ def _number_fault(text: str) -> str | None:
     try:
         value = float(stripped)
     except ValueError:
-        comma = "; write a decimal point" if re.fullmatch(r"-?[0-9]+,[0-9]+", stripped) else ""
+        comma = "; write 1234.5 for 1,234.5" if re.fullmatch(r"-?[0-9]+(,[0-9]+)+", stripped) else ""
         return f"{quoted(text)}, not a number{comma}"
     if not stripped.isascii() or "_" in stripped:
         return f"{quoted(text)}, not a plain decimal number"
@@ -103,7 +103,7 @@ def check_row_sums(columns: Sequence[Numbers], lines: Sequence[int]) -> None:
         row = int(np.argmax(bad))
         raise InvalidSubmissionError(
             f"line {lines[row]}: the {len(columns)} probabilities sum to {sums[row]:.4g}, not to 1 "
-            f"({int(bad.sum()):,} such rows)"
+            f"({counted(int(bad.sum()), 'such row', 'such rows')})"
         )
 
 
@@ -144,7 +144,7 @@ def labels(cells: Cells, vocabulary: Vocabulary) -> Column:
     UNKNOWN_SHARE of the rows have such labels: then the encoding is another one, which is refused.
     """
     if vocabulary.numeric:
-        column: Column = numbers(cells)
+        column: Column = _numeric_labels(cells, vocabulary)
         if vocabulary.whole:
             fractional = column != np.rint(column)
             _refuse_where(cells, fractional, f"not a whole number; the labels are {vocabulary.shown()}")
@@ -155,6 +155,13 @@ def labels(cells: Cells, vocabulary: Vocabulary) -> Column:
         known = np.array([text in vocabulary.labels for text in column])
     _refuse_unknown(cells, known, vocabulary)
     return column
+
+
+def _numeric_labels(cells: Cells, vocabulary: Vocabulary) -> Numbers:
+    try:
+        return numbers(cells)
+    except InvalidSubmissionError as error:
+        raise InvalidSubmissionError(f"{error}; the labels are {vocabulary.shown()}") from error
 
 
 def _label_fault(text: str, vocabulary: Vocabulary) -> str | None:

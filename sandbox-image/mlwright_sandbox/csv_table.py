@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mlwright_sandbox.errors import InvalidSubmissionError
-from mlwright_sandbox.reasons import amount, named, nearest, quoted
+from mlwright_sandbox.reasons import amount, counted, named, nearest, quoted
 
 _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _MAGIC = {
@@ -107,7 +107,9 @@ def _same_width(rows: Iterable[tuple[int, list[str]]], width: int) -> tuple[list
     kept: list[list[str]] = []
     for line, row in rows:
         if len(row) != width:
-            raise InvalidSubmissionError(f"line {line} has {len(row)} fields, the header has {width}")
+            raise InvalidSubmissionError(
+                f"line {line} has {counted(len(row), 'field', 'fields')}, the header has {width}"
+            )
         lines.append(line)
         kept.append(row)
     return lines, kept
@@ -136,13 +138,14 @@ def _missing_columns(
         return f"has no header; the first line must be {quoted(','.join(wanted))}"
     near = nearest(missing[0], extra)
     hint = f"; is {quoted(near)} meant?" if near is not None else f"; its columns are {named(names)}"
-    return f"has no column {named(missing)}{hint}"
+    return f"has no column{'s' * (len(missing) > 1)} {named(missing)}{hint}"
 
 
 def _extra_columns(extra: Sequence[str], wanted: Sequence[str]) -> str:
     if len(extra) == 1 and (extra[0] in ("", "index", "level_0") or extra[0].startswith("Unnamed:")):
         return f"has the extra column {quoted(extra[0])}, the data frame's index; write it with index=False"
-    return f"has the extra column {named(extra)}; write only {named(wanted)} (and index=False)"
+    many = "s" * (len(extra) > 1)
+    return f"has the extra column{many} {named(extra)}; write only {named(wanted)} (and index=False)"
 
 
 def _is_number(text: str) -> bool:

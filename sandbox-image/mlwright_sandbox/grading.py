@@ -17,7 +17,7 @@ from mlwright_sandbox.intervals import Rows, bootstrap_interval
 from mlwright_sandbox.metrics import score
 from mlwright_sandbox.metrics.columns import Column
 from mlwright_sandbox.predictions import read_predictions
-from mlwright_sandbox.reasons import one_line
+from mlwright_sandbox.reasons import about, one_line
 from mlwright_sandbox.submission import read_submission
 from mlwright_sandbox.trivial import trivial_reason
 
@@ -75,8 +75,7 @@ def grade_bytes(
         scorers = _scorers(answers, predictions, splits)
         scores = {split: scorer(_all_rows(answers, split)) for split, scorer in scorers.items()}
     except InvalidSubmissionError as error:
-        name = answers.spec.submission.file_name
-        return _refusal(Verdict.INVALID, f"{name}: {error}", begun, digest)
+        return _refusal(Verdict.INVALID, about(answers.spec.submission.file_name, str(error)), begun, digest)
     trivial = trivial_reason(answers.spec, predictions, answers.sample)
     return GraderResult(
         verdict=Verdict.VALID if trivial is None else Verdict.TRIVIAL,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mlwright_sandbox.csv_table import Table
 from mlwright_sandbox.errors import InvalidSubmissionError
-from mlwright_sandbox.reasons import named, quoted
+from mlwright_sandbox.reasons import counted, named, quoted
 
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _WHOLE_AS_FLOAT = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0*")
@@ -62,18 +62,18 @@ def _fault(given: Sequence[str], lines: Sequence[int], id_column: str, expected:
             f"sample_submission.csv ({named(expected.ids)}), not {named(given)}"
         )
     problems = [
-        _count("id is", "ids are", [value for value in expected.ids if value not in present], "missing"),
-        _count("id is", "ids are", [v for v in dict.fromkeys(given) if v not in known], "unknown"),
+        _count([value for value in expected.ids if value not in present], "missing"),
+        _count([value for value in dict.fromkeys(given) if value not in known], "unknown"),
         _repeated(given, lines),
     ]
-    rows = f"has {len(given):,} rows where {len(expected.ids):,} are expected: "
-    return rows + "; ".join(problem for problem in problems if problem)
+    found = "; ".join(problem for problem in problems if problem)
+    if len(given) == len(expected.ids):
+        return found
+    return f"has {counted(len(given), 'row', 'rows')} where {len(expected.ids):,} are expected: {found}"
 
 
-def _count(one: str, many: str, values: Sequence[str], what: str) -> str:
-    if not values:
-        return ""
-    return f"{len(values):,} {one if len(values) == 1 else many} {what} ({named(values)})"
+def _count(values: Sequence[str], what: str) -> str:
+    return f"{counted(len(values), 'id is', 'ids are')} {what} ({named(values)})" if values else ""
 
 
 def _repeated(given: Sequence[str], lines: Sequence[int]) -> str:
@@ -83,4 +83,4 @@ def _repeated(given: Sequence[str], lines: Sequence[int]) -> str:
     where = [line for value, line in zip(given, lines, strict=True) if value == repeated[0]]
     first = f"{quoted(repeated[0])} on lines {where[0]} and {where[1]}"
     more = f" and {len(repeated) - 1:,} more" if len(repeated) > 1 else ""
-    return f"{len(repeated):,} {'id is' if len(repeated) == 1 else 'ids are'} repeated ({first}{more})"
+    return f"{counted(len(repeated), 'id is', 'ids are')} repeated ({first}{more})"

@@ -17,6 +17,16 @@ def one_line(text: str) -> str:
     return shorten(shown, REASON_CHARACTERS)
 
 
+def about(subject: str, reason: str) -> str:
+    """`reason` with what it is about before it: as one sentence where it starts with a verb."""
+    return f"{subject} {reason}" if reason.startswith(("has ", "is ")) else f"{subject}: {reason}"
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """A number with its noun: 1 row, 2,000 rows."""
+    return f"{count:,} {one if count == 1 else many}"
+
+
 def shorten(text: str, characters: int) -> str:
     """`text`, or its beginning and an ellipsis where it is longer than `characters`."""
     return text if len(text) <= characters else text[: characters - 1] + "…"
