@@ -213,12 +213,20 @@ class _Writer:
     def _metrics(self) -> dict[str, float]:
         draw = self._random.uniform
         return {
+            "rows": float(self._scenario.batch_size),
             "kl": draw(0.0, 0.02),
             "entropy": draw(0.2, 0.4),
-            "clip_fraction": draw(0.0, 0.1),
-            "gradient_norm": draw(0.3, 1.4),
-            "value_loss": draw(0.05, 0.2),
-            "explained_variance": draw(-0.1, 0.5),
+            "clipFraction": draw(0.02, 0.1),
+            "clipFraction/short": draw(0.02, 0.1),
+            "clipFraction/middle": draw(0.02, 0.1),
+            "clipFraction/long": draw(0.02, 0.1),
+            "truncationFraction": draw(0.0, 0.01),
+            "effectiveSampleSize": float(self._scenario.batch_size),
+            "gradientNorm": draw(0.3, 1.4),
+            "loss/value": draw(0.05, 0.2),
+            "explainedVariance": draw(-0.1, 0.5),
+            "logprobDifference": draw(1e-7, 1e-6),
+            "stalenessMean": draw(0.0, 1.0),
         }
 
     def _round(self, purpose: Purpose, number: int, count: int, *, skill: float) -> list[str]:

@@ -185,7 +185,7 @@ def _sentence(
             direction=Direction.MAXIMIZE,
         ),
         compared(
-            f"the mean {described.name} of valid samples on {last.score_split}",
+            f"the mean {described.title} of valid samples on {last.score_split}",
             (first.score_mean, first.interval),
             (last.score_mean, last.interval),
             intervals[1],

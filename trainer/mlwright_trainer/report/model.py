@@ -44,6 +44,11 @@ class ScoreScale(ApiModel):
     direction: Direction | None
     """None where run.yaml does not hold the task."""
 
+    @property
+    def title(self) -> str:
+        """As it is called in a sentence."""
+        return "normalized score" if self.name == "normalized" else self.name
+
 
 class FreshSamples(ApiModel):
     """Fresh, awaited drafts of one version of the policy; never trained."""

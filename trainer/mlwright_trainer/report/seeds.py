@@ -111,7 +111,7 @@ def _sentence(runs: Sequence[RunReport], fresh: SeedFresh) -> str:
             Direction.MAXIMIZE,
         ),
         _change(
-            f"the mean {runs[0].score_scale.name} of valid samples",
+            f"the mean {runs[0].score_scale.title} of valid samples",
             fresh.before_score_mean,
             fresh.after_score_mean,
             fresh.difference_score_mean,

@@ -63,7 +63,7 @@ def _update_report(
         score_interval=t_interval(found),
         score_best=max(found, key=scale.rank, default=None),
         execution_seconds_mean=mean(seconds(rows)),
-        effective_sample_size=float(len(rows)) if effective is None else effective,
+        effective_sample_size=_effective(rows, update, effective),
         distinct_scripts=distinct_scripts(rows),
         staleness_mean=mean([float(number - row.policy_version) for row in rows]) or 0.0,
         by_outcome=by_outcome(rows),
@@ -71,6 +71,12 @@ def _update_report(
         metrics=finite(update.metrics) if update else {},
         published=update is not None,
     )
+
+
+def _effective(rows: Sequence[RolloutRow], update: UpdateRow | None, computed: float | None) -> float:
+    """As the learner measured it, else as its weights give it, else every row alike."""
+    measured = finite(update.metrics).get("effectiveSampleSize") if update else None
+    return next((value for value in (measured, computed) if value is not None), float(len(rows)))
 
 
 def _counted(names: Sequence[str] | map[str]) -> Mapping[str, int]:

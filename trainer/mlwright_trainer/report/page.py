@@ -1,0 +1,231 @@
+"""The report as one self-contained page: no network, no scripts, everything of others escaped."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from mlwright_trainer.errors import UserError
+from mlwright_trainer.report import charts, comparisons, words
+from mlwright_trainer.report.charts import Figure
+from mlwright_trainer.report.code_view import CodeLine, code_lines, side_by_side
+from mlwright_trainer.report.data import load_report
+from mlwright_trainer.report.model import BestScript, Report, RunReport, RunState, SeveralRuns
+from mlwright_trainer.report.tiles import Tile, run_tiles, seed_tiles
+from mlwright_trainer.report.time_spent import Slice, slices
+
+MAX_SETTINGS = 200_000
+"""Characters of run.yaml that are shown."""
+
+STATE_WORDS = {
+    RunState.SEALED: "finished and sealed",
+    RunState.FINISHED: "finished, not sealed",
+    RunState.STOPPED: "stopped before its last update",
+    RunState.OPEN: "running, or killed",
+}
+
+
+@dataclass(frozen=True)
+class ShownScript:
+    """A best script as the page shows it: alone, or level with its parent."""
+
+    best: BestScript
+    title: str
+    lines: Sequence[CodeLine]
+    parent_lines: Sequence[CodeLine] = ()
+
+
+@dataclass(frozen=True)
+class ShownRun:
+    """One run with its charts."""
+
+    run: RunReport
+    tiles: Sequence[Tile]
+    figures: Mapping[str, Sequence[Figure]]
+    scripts: Sequence[ShownScript]
+    slices: Sequence[Slice]
+
+
+def write_report(folders: Sequence[Path], out: Path) -> None:
+    """Write the page of one run folder, or of several, to `out`: at any moment it is as it was, or whole.
+
+    Raises UserError where a folder holds no run or `out` cannot be written.
+    """
+    html = render_page(load_report(folders))
+    try:
+        _write_whole(out, html)
+    except OSError as error:
+        raise UserError(f"{out}: cannot be written ({error.strerror})") from error
+
+
+def _write_whole(out: Path, html: str) -> None:
+    descriptor, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(html)
+        Path(name).chmod(0o644)
+        Path(name).replace(out)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def render_page(report: Report) -> str:
+    """The page as text; the same report gives the same page."""
+    # Scripts may hold lone surrogates, which no encoding can write.
+    return _render(report).encode("utf-8", "replace").decode("utf-8")
+
+
+def _render(report: Report) -> str:
+    if isinstance(report, SeveralRuns):
+        return str(
+            _template("seeds.html").render(
+                report=report,
+                runs=report.runs,
+                seeds=report.seeds,
+                tiles=seed_tiles(report),
+                figures=charts.seed_curves(report.runs, report.seeds),
+                **_common(),
+            )
+        )
+    return str(
+        _template("run.html").render(
+            shown=_shown(report),
+            run=report,
+            headline=headline(report),
+            sections=sections(report),
+            **_common(),
+        )
+    )
+
+
+def _common() -> dict[str, Any]:
+    return {
+        "style": Markup(_text("report.css")),
+        "comparisons": comparisons,
+        "RunState": RunState,
+        "state_words": STATE_WORDS,
+    }
+
+
+def headline(run: RunReport) -> str:
+    """What happened, in a sentence or two."""
+    if run.fresh.difference is not None:
+        return run.fresh.difference.sentence
+    learned = [update for update in run.per_update if update.published]
+    if not learned:
+        return "Nothing has been learned yet."
+    first, last = learned[0], learned[-1]
+    return (
+        f"So far {words.plural(len(learned), 'update')}: mean reward {words.score(first.reward_mean)} in the first "
+        f"batch and {words.score(last.reward_mean)} in the last, valid scripts {words.percent(first.valid_fraction)} "
+        f"and {words.percent(last.valid_fraction)}. Batches are small and noisy; the comparison that counts is the "
+        "one of fresh samples at the end."
+    )
+
+
+def sections(run: RunReport) -> list[tuple[str, str]]:
+    """Anchors and names of the page's sections that have something in them."""
+    asked = [
+        ("fresh", "Before and after", run.fresh.before or run.fresh.after),
+        ("curves", "Learning curves", True),
+        ("outcomes", "Outcomes", True),
+        ("time", "Time accounted", run.durations.launched),
+        ("scripts", "Scripts", run.scripts.total),
+        ("best", "Best script", run.best_scripts),
+        ("health", "Optimizer", any(update.metrics for update in run.per_update)),
+        ("spent", "Wall time", True),
+        ("settings", "Settings", True),
+    ]
+    return [(key, name) for key, name, there in asked if there]
+
+
+def _shown(run: RunReport) -> ShownRun:
+    return ShownRun(
+        run=run,
+        tiles=run_tiles(run),
+        figures=_figures(run),
+        scripts=[_script(best, run) for best in run.best_scripts],
+        slices=slices(run.seconds),
+    )
+
+
+def _figures(run: RunReport) -> dict[str, list[Figure]]:
+    unit = run.score_scale.title
+    on = run.fresh.before or run.fresh.after
+    fresh_unit = f"{unit} on {on.score_split}" if on else unit
+    rules = charts.references(run)
+    found: dict[str, list[Figure | None]] = {
+        "fresh": [
+            comparisons.fresh_validity(run.fresh),
+            comparisons.fresh_scores(run.fresh, fresh_unit, rules),
+            comparisons.fresh_with_failures(run.fresh, fresh_unit, rules),
+            comparisons.fresh_distribution(run.fresh, fresh_unit),
+        ],
+        "curves": [*charts.learning_curves(run)],
+        "outcomes": [charts.outcome_mix(run), comparisons.milestone_chart(run.milestones)],
+        "time": [comparisons.duration_histogram(run.durations), charts.execution_seconds(run)],
+        "scripts": [charts.family_mix(run), charts.distinct_share(run)],
+        "health": [*charts.health(run)],
+        "splits": [comparisons.split_scores(run.scores)],
+    }
+    return {name: [figure for figure in figures if figure] for name, figures in found.items()}
+
+
+def _script(best: BestScript, run: RunReport) -> ShownScript:
+    title = next((task.title for task in run.tasks if task.name == best.task), best.task)
+    if best.parent is None:
+        return ShownScript(best, title, code_lines(best.source))
+    parent, lines = side_by_side(best.parent.source, best.source)
+    return ShownScript(best, title, lines, parent)
+
+
+@cache
+def _environment() -> Any:
+    try:
+        from jinja2 import Environment, StrictUndefined
+    except ImportError as error:
+        raise UserError("the page needs jinja2: pip install 'mlwright[report]' (or use --json)") from error
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, loader=_loader()
+    )
+    environment.filters.update(
+        score=words.score,
+        percent=words.percent,
+        span=words.span,
+        duration=words.duration,
+        number=words.number,
+        signed=words.signed,
+        moment=_moment,
+        plural=words.plural,
+        clipped=lambda text, most=MAX_SETTINGS: text if len(text) <= most else f"{text[:most]}\n…",
+    )
+    return environment
+
+
+def _loader() -> Any:
+    from jinja2 import FunctionLoader
+
+    return FunctionLoader(_text)
+
+
+def _template(name: str) -> Any:
+    return _environment().get_template(name)
+
+
+def _text(name: str) -> str:
+    return (files("mlwright_trainer.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _moment(seconds: float | None) -> str:
+    """A moment in UTC, to the minute."""
+    return "–" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
