@@ -8,12 +8,9 @@ from collections.abc import Iterator
 from mlwright_api.explanations import unknown
 from mlwright_api.metric_catalog import CATALOG, MetricInfo, metric_info
 from mlwright_api.mltask import Direction, MetricSpec, MLTaskSpec, TaskReference
-from mlwright_api.results import MILESTONES
+from mlwright_api.reward_order import WORST_NORMALIZED, broken_order
 from mlwright_api.trainingrun import RewardSpec
 from mlwright_api.violations import Violation
-
-WORST_NORMALIZED = -0.1
-"""The lowest Normalized reward of a valid submission: the end of the lower tail."""
 
 
 def check_task(spec: MLTaskSpec) -> list[Violation]:
@@ -96,13 +93,8 @@ def check_reward(reward: RewardSpec, task: MLTaskSpec) -> list[str]:
 
 
 def _order(reward: RewardSpec, worst: float) -> list[str]:
-    ceiling = reward.invalid + reward.milestone * len(MILESTONES)
-    if ceiling < worst:
-        return []
-    return [
-        f"reward.invalid + {len(MILESTONES)} x reward.milestone is {ceiling:g} and must be below {worst:g}, "
-        "so that any valid script outranks any failure"
-    ]
+    broken = broken_order(reward, worst)
+    return [] if broken is None else [f"reward: {broken}"]
 
 
 def _scale(task: MLTaskSpec, info: MetricInfo) -> list[str]:

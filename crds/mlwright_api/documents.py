@@ -96,7 +96,21 @@ def _read_json(text: str) -> list[Document] | None:
         return None
     except RecursionError:
         raise DocumentError(f"nested deeper than {MAX_DEPTH}", document=1) from None
+    _check_depth(value)
     return [Document(1, value)]
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        nested = [each.values() if isinstance(each, dict) else each for each in level if _holds(each)]
+        level = [item for items in nested for item in items]
+    if level:
+        raise DocumentError(f"nested deeper than {MAX_DEPTH}", document=1)
+
+
+def _holds(value: Any) -> bool:
+    return isinstance(value, dict | list)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

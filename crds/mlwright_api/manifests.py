@@ -107,9 +107,10 @@ def _wrong_type(value: Any) -> Iterator[tuple[FieldPath, str]]:
         yield ("kind",), unknown(str(kind), list(KINDS), what="kind")
 
 
-def wire(model: ApiModel) -> dict[str, Any]:
+def wire(model: ApiModel, *, defaults: bool = True) -> dict[str, Any]:
     """A model as its JSON object: camelCase, absent fields left out, whole floats as integers."""
-    whole: dict[str, Any] = _whole_numbers(model.model_dump(mode="json", by_alias=True, exclude_none=True))
+    dumped = model.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=not defaults)
+    whole: dict[str, Any] = _whole_numbers(dumped)
     return whole
 
 
@@ -123,8 +124,11 @@ def _whole_numbers(value: Any) -> Any:
 
 
 def task_digest(spec: MLTaskSpec) -> str:
-    """`sha256:...` over the canonical JSON of an MLTask's spec: sorted keys, no spaces, defaults included."""
-    text = json.dumps(wire(spec), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    """`sha256:...` over the canonical JSON of an MLTask's spec: sorted keys, no spaces, values that are defaults
+    left out, so that it makes no difference whether they were written, nor whether a later version has more.
+    """
+    canonical = wire(spec, defaults=False)
+    text = json.dumps(canonical, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 

@@ -7,7 +7,7 @@ differ: a CRD must give them no schema default, or the API server would fill the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from mlwright_api.base import ApiModel
 from mlwright_api.consistency import check_reward as check_reward
 from mlwright_api.errors import ApiError
-from mlwright_api.explanations import dotted, explain
+from mlwright_api.explanations import Explanation, dotted, explain
 from mlwright_api.trainingrun import CollectionMode, TrainingRunSpec, WeightingMode
 from mlwright_api.violations import Violation
 
@@ -86,19 +86,18 @@ def resolve(spec: TrainingRunSpec) -> TrainingRunSpec:
         resolved = _fill(resolved, ["algorithm", "minibatch_size"], algorithm.batch_size)
     if spec.fine_tuning is not None and spec.fine_tuning.examples.generator is not None:
         resolved = _fill(resolved, ["fine_tuning", "count"], GENERATED_EXAMPLES)
+    filled = resolved.model_dump(exclude_unset=True, by_alias=True)
     try:
-        return TrainingRunSpec.model_validate(resolved.model_dump(exclude_unset=True))
+        return TrainingRunSpec.model_validate(filled)
     except ValidationError as error:
-        raise PresetError(error) from None
+        raise PresetError(explain(error, TrainingRunSpec, filled)) from None
 
 
 class PresetError(ApiError):
     """A spec that a preset's (or a default's) values make inconsistent."""
 
-    def __init__(self, error: ValidationError) -> None:
-        self.violations = tuple(
-            Violation(dotted(each.path), each.message) for each in explain(error, TrainingRunSpec, {})
-        )
+    def __init__(self, explanations: Iterable[Explanation]) -> None:
+        self.violations = tuple(Violation(dotted(each.path), each.message) for each in explanations)
         super().__init__("; ".join(f"{each.field}: {each.message}" for each in self.violations))
 
 

@@ -12,6 +12,7 @@ from mlwright_api.algorithm import Algorithm, DurationWeighting, KlPenalty, Sche
 from mlwright_api.base import ApiModel, ApiVersion, Condition, DnsLabel, DnsName, ObjectMeta
 from mlwright_api.bounds import Count, Fraction, NotNegative, Positive, Seconds
 from mlwright_api.modelspec import Lora, ModelSource, ModelSpec, ScratchModel
+from mlwright_api.reward_order import WORST_NORMALIZED, broken_order
 from mlwright_api.sampling import (
     Checkpoint,
     Collection,
@@ -129,6 +130,7 @@ class TrainingRunSpec(ApiModel):
                 _scratch_needs_examples,
                 _lengths_fit,
                 _one_collector,
+                _failures_rank_last,
             ],
         )
 
@@ -193,6 +195,14 @@ def _one_collector(spec: TrainingRunSpec) -> Iterator[Violation]:
         yield Violation(
             "collector.replicas", f"must be 1: the ledger has one writer, not {spec.collector.replicas}"
         )
+
+
+def _failures_rank_last(spec: TrainingRunSpec) -> Iterator[Violation]:
+    # What a preset is yet to fill in cannot be judged; `resolve` validates again.
+    complete = {"score", "invalid", "milestone"} <= spec.reward.model_fields_set
+    if spec.reward.score == "Normalized" and (complete or spec.preset is None):
+        if broken := broken_order(spec.reward, WORST_NORMALIZED):
+            yield Violation("reward", broken)
 
 
 class Progress(ApiModel):
