@@ -4,129 +4,133 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from mlwright_trainer.generators.script import Script
 
-Bug = Callable[[Script, random.Random], Script]
+Edit = Callable[[Script], Script]
 
 
-def missing_import(script: Script, rng: random.Random) -> Script:
-    dropped = rng.choice(script.imports)
-    return script.having(imports=tuple(line for line in script.imports if line != dropped))
+@dataclass(frozen=True)
+class Bug:
+    """A kind of mistake: how often it is made against others, and the forms it takes."""
+
+    weight: float
+    forms: tuple[Edit, ...]
+    in_features: bool = False
+    """A model that looks at no feature does not notice."""
+
+    def put_into(self, script: Script, rng: random.Random) -> Script:
+        """The script with this mistake in one of its forms."""
+        return rng.choice(self.forms)(script)
 
 
-def typo_in_method(script: Script, rng: random.Random) -> Script:
-    part, old, new = rng.choice(
-        (
-            ("load", "read_csv", "read_cvs"),
-            ("fit", ".fit(", ".train("),
-            ("predict", "predict_proba", "predict_probability"),
-            ("write", "to_csv", "to_cvs"),
-        )
-    )
-    return script.swap(part, old, new)
-
-
-def wrong_target_column(script: Script, rng: random.Random) -> Script:
-    return script.swap("target", "train[target]", rng.choice(('train["target"]', 'train["label"]', "train.target")))
-
-
-def wrong_column_dropped(script: Script, rng: random.Random) -> Script:
-    return script.swap("features", "[key, target]", rng.choice(('["Id", target]', '["index", target]')))
-
-
-def text_not_encoded(script: Script, rng: random.Random) -> Script:
-    features = ("X = train.drop(columns=[key, target])", "X_test = test.drop(columns=key)")
-    return script.having(features=features)
-
-
-def test_not_aligned(script: Script, rng: random.Random) -> Script:
-    last = rng.choice(("X_test = pd.get_dummies(test)", "X_test = pd.get_dummies(test).iloc[:, 2:]"))
-    return script.having(features=(*script.features[:-1], last))
-
-
-def zeros_made_missing(script: Script, rng: random.Random) -> Script:
-    return script.having(load=(*script.load, "train = train.replace(0, None)"))
-
-
-def labels_mapped_twice(script: Script, rng: random.Random) -> Script:
-    return script.having(target=('y = train[target].map({"yes": 1, "no": 0})',))
-
-
-def both_probabilities(script: Script, rng: random.Random) -> Script:
-    return script.swap("predict", "[:, 1]", "")
-
-
-def third_probability(script: Script, rng: random.Random) -> Script:
-    return script.swap("predict", "[:, 1]", "[:, 2]")
-
-
-def fit_on_test(script: Script, rng: random.Random) -> Script:
-    return script.swap("fit", "(X, y)", rng.choice(("(X_test, test[target])", "(X_test)")))
-
-
-def predict_on_train(script: Script, rng: random.Random) -> Script:
-    return script.swap("predict", "(X_test)", rng.choice(("(X.head(100))", "(X.iloc[:-1])")))
-
-
-def undefined_name(script: Script, rng: random.Random) -> Script:
-    part, old, new = rng.choice(
-        (("fit", "model.", "clf."), ("predict", "X_test", "test_features"), ("fit", "X, y", "X_train, y_train"))
-    )
-    return script.swap(part, old, new)
-
-
-def wrong_file_name(script: Script, rng: random.Random) -> Script:
-    name = rng.choice(("predictions.csv", "output.csv", "submissions.csv"))
-    return script.swap("write", "submission.csv", name)
-
-
-def wrong_output_columns(script: Script, rng: random.Random) -> Script:
-    names = rng.choice(('"Id", "prediction"', '"row_id", "probability"'))
-    return script.having(write=(f"sample.columns = [{names}]", *script.write))
-
-
-def ids_missing(script: Script, rng: random.Random) -> Script:
-    change = rng.choice(("sample = sample.head(100)", "sample = sample[sample[target] > 0.5]"))
-    return script.having(write=(change, *script.write))
-
-
-def wrong_data_folder(script: Script, rng: random.Random) -> Script:
-    return script.swap("load", '"data/', rng.choice(('"', '"input/', '"../data/')))
-
-
-def nothing_written(script: Script, rng: random.Random) -> Script:
-    return script.having(write=("print(sample.head())",))
-
-
-def endless_search(script: Script, rng: random.Random) -> Script:
-    line = "for seed in range(100000): model.fit(X, y)"
-    return script.having(fit=(*script.fit, line))
-
-
-BUGS: Mapping[str, tuple[Bug, float]] = {
-    "missing_import": (missing_import, 3.0),
-    "typo_in_method": (typo_in_method, 3.0),
-    "wrong_target_column": (wrong_target_column, 2.0),
-    "wrong_column_dropped": (wrong_column_dropped, 2.0),
-    "text_not_encoded": (text_not_encoded, 3.0),
-    "test_not_aligned": (test_not_aligned, 3.0),
-    "zeros_made_missing": (zeros_made_missing, 1.5),
-    "labels_mapped_twice": (labels_mapped_twice, 2.0),
-    "both_probabilities": (both_probabilities, 3.0),
-    "third_probability": (third_probability, 1.0),
-    "fit_on_test": (fit_on_test, 2.0),
-    "predict_on_train": (predict_on_train, 2.0),
-    "undefined_name": (undefined_name, 3.0),
-    "wrong_file_name": (wrong_file_name, 3.0),
-    "wrong_output_columns": (wrong_output_columns, 2.0),
-    "ids_missing": (ids_missing, 2.0),
-    "wrong_data_folder": (wrong_data_folder, 2.0),
-    "nothing_written": (nothing_written, 2.0),
-    "endless_search": (endless_search, 0.3),
-}
-
-
-def draw_bug(rng: random.Random) -> str:
+def draw_bug(rng: random.Random, *, features_matter: bool) -> str:
     """A bug's name, as often as its weight says."""
-    return rng.choices(list(BUGS), weights=[weight for _, weight in BUGS.values()])[0]
+    names = [name for name, bug in BUGS.items() if features_matter or not bug.in_features]
+    return rng.choices(names, weights=[BUGS[name].weight for name in names])[0]
+
+
+def _swap(part: str, old: str, new: str) -> Edit:
+    return lambda script: script.swap(part, old, new)
+
+
+def _lines(part: str, *lines: str) -> Edit:
+    return lambda script: script.having(**{part: lines})
+
+
+def _before_writing(line: str) -> Edit:
+    return lambda script: script.having(write=(*script.write[:-1], line, script.write[-1]))
+
+
+def _after(part: str, line: str) -> Edit:
+    return lambda script: script.having(**{part: (*getattr(script, part), line)})
+
+
+def _last_feature_line(line: str) -> Edit:
+    return lambda script: script.having(features=(*script.features[:-1], line))
+
+
+def _without_import(place: int) -> Edit:
+    def edit(script: Script) -> Script:
+        dropped = script.imports[place]
+        return script.having(imports=tuple(line for line in script.imports if line != dropped))
+
+    return edit
+
+
+BUGS: Mapping[str, Bug] = {
+    "missing_import": Bug(3, (_without_import(0), _without_import(1), _without_import(-1))),
+    "typo_in_method": Bug(
+        3,
+        (
+            _swap("load", "read_csv", "read_cvs"),
+            _swap("fit", ".fit(", ".train("),
+            _swap("predict", "predict_proba", "predict_probability"),
+            _swap("write", "to_csv", "to_cvs"),
+        ),
+    ),
+    "wrong_target_column": Bug(
+        2,
+        tuple(
+            _swap("target", "train[target]", new) for new in ('train["target"]', 'train["label"]', "train.y")
+        ),
+    ),
+    "wrong_column_dropped": Bug(
+        2, tuple(_swap("features", "[key, target]", f'["{name}", target]') for name in ("Id", "index"))
+    ),
+    "text_not_encoded": Bug(
+        3,
+        (_lines("features", "X = train.drop(columns=[key, target])", "X_test = test.drop(columns=key)"),),
+        in_features=True,
+    ),
+    "test_not_aligned": Bug(
+        3,
+        (
+            _last_feature_line("X_test = pd.get_dummies(test)"),
+            _last_feature_line("X_test = pd.get_dummies(test).iloc[:, 2:]"),
+        ),
+        in_features=True,
+    ),
+    "zeros_made_missing": Bug(1.5, (_after("load", "train = train.replace(0, None)"),)),
+    "labels_mapped_twice": Bug(2, (_lines("target", 'y = train[target].map({"yes": 1, "no": 0})'),)),
+    "both_probabilities": Bug(3, (_swap("predict", "[:, 1]", ""),)),
+    "third_probability": Bug(1, (_swap("predict", "[:, 1]", "[:, 2]"),)),
+    "fit_on_test": Bug(
+        2, (_swap("fit", "(X, y)", "(X_test, test[target])"), _swap("fit", "(X, y)", "(X_test)"))
+    ),
+    "predict_on_train": Bug(
+        2, tuple(_swap("predict", "(X_test)", new) for new in ("(X.head(100))", "(X[:-1])"))
+    ),
+    "undefined_name": Bug(
+        3,
+        (
+            _swap("fit", "model.", "clf."),
+            _swap("fit", "X, y", "X_train, y_train"),
+            _swap("predict", "X_test", "test_features"),
+        ),
+    ),
+    "wrong_file_name": Bug(
+        3,
+        tuple(
+            _swap("write", "submission.csv", f"{name}.csv") for name in ("predictions", "output", "result")
+        ),
+    ),
+    "wrong_output_columns": Bug(
+        2,
+        (
+            _before_writing('sample.columns = ["Id", "prediction"]'),
+            _before_writing('sample.columns = ["row_id", "probability"]'),
+        ),
+    ),
+    "ids_missing": Bug(
+        2,
+        (
+            _before_writing("sample = sample.head(100)"),
+            _before_writing("sample = sample[sample[target] > 0.5]"),
+        ),
+    ),
+    "wrong_data_folder": Bug(2, tuple(_swap("load", '"data/', new) for new in ('"', '"input/', '"../data/'))),
+    "nothing_written": Bug(2, (_lines("write", "print(sample.head())"),)),
+    "endless_search": Bug(0.3, (_after("fit", "for seed in range(100000): model.fit(X, y)"),)),
+}

@@ -12,7 +12,7 @@ class Family:
     """A kind of model: where it is imported from, how it is built, and how often it is written.
 
     `choices` lists the values of each hyper-parameter; about half of them are set in a script, the first always.
-    `scaled`: wants standardized inputs. `takes_missing`: accepts NaN.
+    `scaled`: wants standardized inputs. `takes_missing`: accepts NaN. `takes_anything`: never looks at its inputs.
     """
 
     name: str
@@ -22,6 +22,7 @@ class Family:
     choices: tuple[tuple[str, tuple[str, ...]], ...] = ()
     scaled: bool = False
     takes_missing: bool = False
+    takes_anything: bool = False
 
     def build(self, rng: random.Random) -> str:
         """An expression that makes the model."""
@@ -33,17 +34,46 @@ class Family:
         return f"{self.estimator}({', '.join(arguments)})"
 
 
-_SEED = ("random_state", ("0", "1", "42"))
+_SEED = ("random_state", ("0", "1", "7", "42", "123"))
+_LEAF = ("min_samples_leaf", ("2", "3", "5", "10", "20"))
+_RATE = ("learning_rate", ("0.03", "0.05", "0.08", "0.1", "0.2"))
+_BALANCED = ("class_weight", ('"balanced"',))
+_FOREST = (
+    ("n_estimators", ("30", "50", "80", "100", "150")),
+    ("max_depth", ("4", "6", "8", "12", "None")),
+    _LEAF,
+    ("max_features", ('"sqrt"', "0.3", "0.5")),
+    _SEED,
+)
 
 FAMILIES: tuple[Family, ...] = (
-    Family("dummy", "sklearn.dummy", "DummyClassifier", 0.05, (("strategy", ('"prior"',)),)),
-    Family("naive_bayes", "sklearn.naive_bayes", "GaussianNB", 0.17, (("var_smoothing", ("1e-9", "1e-3")),)),
+    Family(
+        "dummy",
+        "sklearn.dummy",
+        "DummyClassifier",
+        0.05,
+        (("strategy", ('"prior"', '"most_frequent"')),),
+        takes_missing=True,
+        takes_anything=True,
+    ),
+    Family(
+        "naive_bayes",
+        "sklearn.naive_bayes",
+        "GaussianNB",
+        0.17,
+        (("var_smoothing", ("1e-9", "1e-8", "1e-6", "1e-3")), ("priors", ("[0.5, 0.5]", "None"))),
+    ),
     Family(
         "logistic_regression",
         "sklearn.linear_model",
         "LogisticRegression",
         0.19,
-        (("max_iter", ("200", "500")), ("C", ("0.1", "1.0", "10.0"))),
+        (
+            ("max_iter", ("100", "200", "300", "500")),
+            ("C", ("0.01", "0.1", "0.5", "1.0", "10.0")),
+            ("solver", ('"lbfgs"', '"liblinear"')),
+            _BALANCED,
+        ),
         scaled=True,
     ),
     Family(
@@ -51,7 +81,13 @@ FAMILIES: tuple[Family, ...] = (
         "sklearn.tree",
         "DecisionTreeClassifier",
         0.19,
-        (("max_depth", ("2", "3", "5", "8", "None")), ("min_samples_leaf", ("5", "20")), _SEED),
+        (
+            ("max_depth", ("1", "2", "3", "4", "5", "8", "None")),
+            _LEAF,
+            ("criterion", ('"gini"', '"entropy"')),
+            _BALANCED,
+            _SEED,
+        ),
         takes_missing=True,
     ),
     Family(
@@ -59,38 +95,40 @@ FAMILIES: tuple[Family, ...] = (
         "sklearn.neighbors",
         "KNeighborsClassifier",
         0.13,
-        (("n_neighbors", ("5", "15", "25", "50")), ("weights", ('"distance"',))),
+        (
+            ("n_neighbors", ("1", "3", "5", "10", "15", "25", "50")),
+            ("weights", ('"distance"', '"uniform"')),
+            ("p", ("1", "2")),
+        ),
         scaled=True,
     ),
-    Family(
-        "random_forest",
-        "sklearn.ensemble",
-        "RandomForestClassifier",
-        0.09,
-        (("n_estimators", ("50", "100", "200")), ("min_samples_leaf", ("2", "5")), _SEED),
-        takes_missing=True,
-    ),
-    Family(
-        "extra_trees",
-        "sklearn.ensemble",
-        "ExtraTreesClassifier",
-        0.06,
-        (("n_estimators", ("50", "100", "200")), ("min_samples_leaf", ("2", "5")), _SEED),
-        takes_missing=True,
-    ),
+    Family("random_forest", "sklearn.ensemble", "RandomForestClassifier", 0.09, _FOREST, takes_missing=True),
+    Family("extra_trees", "sklearn.ensemble", "ExtraTreesClassifier", 0.06, _FOREST, takes_missing=True),
     Family(
         "gradient_boosting",
         "sklearn.ensemble",
         "GradientBoostingClassifier",
         0.05,
-        (("n_estimators", ("50", "100")), ("learning_rate", ("0.05", "0.1")), ("max_depth", ("3", "4")), _SEED),
+        (
+            ("n_estimators", ("30", "50", "80", "100")),
+            _RATE,
+            ("max_depth", ("2", "3", "4")),
+            ("subsample", ("0.5", "0.7", "0.8")),
+            _SEED,
+        ),
     ),
     Family(
         "histogram_boosting",
         "sklearn.ensemble",
         "HistGradientBoostingClassifier",
         0.07,
-        (("max_iter", ("50", "100")), ("learning_rate", ("0.05", "0.1")), ("max_leaf_nodes", ("15", "31")), _SEED),
+        (
+            ("max_iter", ("30", "50", "80", "100", "150")),
+            _RATE,
+            ("max_leaf_nodes", ("8", "15", "31")),
+            ("l2_regularization", ("0.1", "1.0")),
+            _SEED,
+        ),
         takes_missing=True,
     ),
 )

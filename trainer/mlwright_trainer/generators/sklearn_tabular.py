@@ -16,6 +16,8 @@ from mlwright_trainer.generators.script import Script
 
 PROMPT = "# roc_auc\n"
 BROKEN_FRACTION = 0.45
+SCALED_FRACTION = 0.6
+ROUNDED_FRACTION = 0.08
 
 _LOAD = (
     'train = pd.read_csv("data/train.csv")',
@@ -61,9 +63,9 @@ def labelled_examples(seed: int, count: int) -> list[LabelledExample]:
 def _one(rng: random.Random) -> LabelledExample:
     family = draw_family(rng)
     script = right_script(family, rng)
-    bug = draw_bug(rng) if rng.random() < BROKEN_FRACTION else ""
+    bug = draw_bug(rng, features_matter=not family.takes_anything) if rng.random() < BROKEN_FRACTION else ""
     if bug:
-        script = BUGS[bug][0](script, rng)
+        script = BUGS[bug].put_into(script, rng)
     return LabelledExample(Example(prompt=PROMPT, completion=script.text()), family.name, bug)
 
 
@@ -71,11 +73,14 @@ def right_script(family: Family, rng: random.Random) -> Script:
     """A script of the family that runs and submits something valid."""
     imports = ["import pandas as pd", f"from {family.module} import {family.estimator}"]
     model = family.build(rng)
-    if family.scaled and rng.random() < 0.6:
-        imports += ["from sklearn.pipeline import make_pipeline", "from sklearn.preprocessing import StandardScaler"]
+    if family.scaled and rng.random() < SCALED_FRACTION:
+        imports += [
+            "from sklearn.pipeline import make_pipeline",
+            "from sklearn.preprocessing import StandardScaler",
+        ]
         model = f"make_pipeline(StandardScaler(), {model})"
     validation_imports, validate = _validation(rng)
-    hard = rng.random() < 0.08
+    predict, write = _submission(rng)
     return Script(
         imports=(*imports, *validation_imports),
         load=_LOAD,
@@ -84,31 +89,48 @@ def right_script(family: Family, rng: random.Random) -> Script:
         model=(f"model = {model}",),
         validate=validate,
         fit=("model.fit(X, y)",),
-        predict=("sample[target] = model.predict_proba(X_test)[:, 1]" + (".round()" if hard else ""),),
-        write=('sample.to_csv("submission.csv", index=False)',),
+        predict=predict,
+        write=write,
     )
 
 
 def _features(family: Family, rng: random.Random) -> tuple[str, ...]:
-    lines = rng.choices((_NUMBERS_ONLY, _ONE_HOT, _CODES), weights=(4, 5, 1))[0]
-    fill = "" if family.takes_missing and rng.random() < 0.5 else ".fillna(0)"
+    lines = rng.choices((_NUMBERS_ONLY, _ONE_HOT, _CODES), weights=(4, 4, 2))[0]
+    fills = (".fillna(0)", ".fillna(-1)", "") if family.takes_missing else (".fillna(0)", ".fillna(-1)")
+    fill = rng.choice(fills)
     return tuple(line.format(fill=fill) for line in lines)
+
+
+def _submission(rng: random.Random) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Lines that predict and lines that write; now and then probabilities are rounded to labels, which is weak."""
+    rounded = ".round()" if rng.random() < ROUNDED_FRACTION else ""
+    probabilities = f"model.predict_proba(X_test)[:, 1]{rounded}"
+    write = 'sample.to_csv("submission.csv", index=False)'
+    if rng.random() < 0.6:
+        return (f"sample[target] = {probabilities}",), (write,)
+    return (f"p = {probabilities}",), ("sample = pd.DataFrame({key: test[key], target: p})", write)
 
 
 def _validation(rng: random.Random) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Import lines and lines of a validation, or none."""
-    kind = rng.choices(("none", "folds", "holdout"), weights=(6, 2, 2))[0]
+    kind = rng.choices(("none", "folds", "holdout"), weights=(6, 1, 3))[0]
     if kind == "none":
         return (), ()
     if kind == "folds":
+        folds = rng.choice(("2", "3"))
         return (
             ("from sklearn.model_selection import cross_val_score",),
-            ('print(cross_val_score(model, X, y, cv=3, scoring="roc_auc").mean())',),
+            (
+                f'folds = cross_val_score(model, X, y, cv={folds}, scoring="roc_auc")',
+                f"print({rng.choice(('folds.mean(), folds.std()', 'folds.mean()'))})",
+            ),
         )
+    size, text = rng.choice(("0.1", "0.2", "0.25", "0.3")), rng.choice(("", '"held out", '))
     return (
         ("from sklearn.metrics import roc_auc_score", "from sklearn.model_selection import train_test_split"),
         (
-            "a, b, y_a, y_b = train_test_split(X, y, test_size=0.2, random_state=0)",
-            "print(roc_auc_score(y_b, model.fit(a, y_a).predict_proba(b)[:, 1]))",
+            f"X_fit, X_held, y_fit, y_held = train_test_split(X, y, test_size={size}, random_state=0)",
+            "model.fit(X_fit, y_fit)",
+            f"print({text}roc_auc_score(y_held, model.predict_proba(X_held)[:, 1]))",
         ),
     )

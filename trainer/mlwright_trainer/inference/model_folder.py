@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
 from mlwright_trainer.errors import InternalError, UserError
+
+_PLAIN_TOKENIZERS = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
 
 def load_model(folder: Path) -> Any:
@@ -20,16 +23,30 @@ def load_model(folder: Path) -> Any:
     try:
         model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto", local_files_only=True)
     except (OSError, ValueError, SafetensorError) as error:
-        raise UserError(f"{folder} does not hold a causal language model: {_first_line(error)}") from error
+        raise UserError(f"{folder} does not hold a causal language model: {first_line(error)}") from error
     return model.eval().requires_grad_(False)
 
 
 def load_tokenizer(folder: Path) -> Any:
     """The tokenizer in `folder`. Never asks the network."""
     try:
-        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        return _tokenizer_class(folder).from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError) as error:
-        raise UserError(f"{folder} does not hold a tokenizer: {_first_line(error)}") from error
+        raise UserError(f"{folder} does not hold a tokenizer: {first_line(error)}") from error
+
+
+def _tokenizer_class(folder: Path) -> Any:
+    """AutoTokenizer, or the plain class where the folder says that its tokenizer.json is the whole truth.
+
+    For some kinds of model (qwen2 among them) AutoTokenizer overrules that and puts another pre-tokenizer in
+    place of the saved one, so that the same text becomes other tokens than it was trained with.
+    """
+    try:
+        settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return AutoTokenizer
+    plain = settings.get("tokenizer_class") in _PLAIN_TOKENIZERS and "auto_map" not in settings
+    return PreTrainedTokenizerFast if plain else AutoTokenizer
 
 
 def end_tokens(folder: Path, model: Any) -> frozenset[int]:
@@ -58,7 +75,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         try:
             tensors.update(load_file(file))
         except (SafetensorError, OSError) as error:
-            raise InternalError(f"{file} cannot be read: {_first_line(error)}") from error
+            raise InternalError(f"{file} cannot be read: {first_line(error)}") from error
     return tensors
 
 
@@ -93,5 +110,6 @@ def _ids(value: int | Iterable[int] | None) -> set[int]:
     return {value} if isinstance(value, int) else set(value)
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What an error says first, or its name."""
     return next(iter(str(error).splitlines()), type(error).__name__)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from mlwright_api.trainingrun import ModelSpec, ScratchModel
+from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from mlwright_trainer.errors import UserError
+from mlwright_trainer.inference.model_folder import first_line, load_tokenizer
 from mlwright_trainer.learning.tokenizer import train_tokenizer
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -74,34 +77,46 @@ def _local(path: Path) -> LoadedModel:
     if not path.exists():
         raise UserError(f"model.source.path: {path} does not exist")
     if path.is_dir():
-        return _pretrained(str(path), where=f"model.source.path: {path}", local_files_only=True)
+        where = f"model.source.path: {path}"
+        return LoadedModel(_model(str(path), where, local_files_only=True), load_tokenizer(path))
     if path.suffix != ".gguf":
         raise UserError(f"model.source.path: {path} is neither a Hugging Face folder nor a .gguf file")
+    return _gguf(path)
+
+
+def _gguf(path: Path) -> LoadedModel:
+    where, options = f"model.source.path: {path}", {"local_files_only": True, "gguf_file": path.name}
     try:
-        loaded = _pretrained(
-            str(path.parent), where=f"model.source.path: {path}", local_files_only=True, gguf_file=path.name
-        )
+        model = _model(str(path.parent), where, **options)
+        return LoadedModel(_dequantized(model), _tokenizer(str(path.parent), where, **options))
     except ImportError as error:
-        raise UserError("model.source.path: a .gguf file needs the package gguf: pip install 'mlwright[train]'") from error
-    return LoadedModel(_dequantized(loaded.model), loaded.tokenizer)
+        raise UserError(f"{where}: a .gguf file needs the package gguf: pip install 'mlwright[train]'") from error
 
 
 def _hub(name: str) -> LoadedModel:
-    return _pretrained(
-        name,
-        where=f"model.source.hub: {name!r} is neither in the Hugging Face cache nor could it be fetched (to work "
-        "offline, download it elsewhere and give its folder as model.source.path)",
+    where = (
+        f"model.source.hub: {name!r} is neither in the Hugging Face cache nor could it be fetched (to work "
+        "offline, download it elsewhere and give its folder as model.source.path)"
     )
+    return LoadedModel(_model(name, where), _tokenizer(name, where))
 
 
-def _pretrained(name: str, *, where: str, **options: Any) -> LoadedModel:
+def _model(name: str, where: str, **options: Any) -> Any:
+    with _failing_as_user_error(where):
+        return AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32, **options)
+
+
+def _tokenizer(name: str, where: str, **options: Any) -> Any:
+    with _failing_as_user_error(where):
+        return AutoTokenizer.from_pretrained(name, **options)
+
+
+@contextmanager
+def _failing_as_user_error(where: str) -> Iterator[None]:
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name, **options)
-        model = AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32, **options)
-    except (OSError, ValueError, KeyError) as error:
-        first_line = next(iter(str(error).splitlines()), type(error).__name__)
-        raise UserError(f"{where}: {first_line}") from error
-    return LoadedModel(model, tokenizer)
+        yield
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        raise UserError(f"{where}: {first_line(error)}") from error
 
 
 def _dequantized(model: Any) -> Any:
@@ -116,11 +131,9 @@ def _dequantized(model: Any) -> Any:
 
 
 def _other_tokenizer(name: str, base: Path) -> Any:
-    local = base / name
-    try:
-        return AutoTokenizer.from_pretrained(str(local) if local.is_dir() else name)
-    except (OSError, ValueError) as error:
-        raise UserError(f"model.tokenizer: {name!r} is no folder here and could not be fetched") from error
+    if (base / name).is_dir():
+        return load_tokenizer(base / name)
+    return _tokenizer(name, f"model.tokenizer: {name!r} is no folder here and could not be fetched")
 
 
 def _fitted(model: Any, tokenizer: Any) -> LoadedModel:
