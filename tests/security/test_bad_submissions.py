@@ -177,7 +177,8 @@ CONTENTS = [
         "JSON",
         CHURN,
         b'{"id": [1, 2], "churn": [0.1, 0.2]}',
-        "submission.csv has no columns 'id', 'churn'; its columns are '{\"id\": [1', '2]', '\"churn\": [0.1' and 1 more",
+        "submission.csv has no columns 'id', 'churn'; its columns are '{\"id\": [1', '2]', "
+        "'\"churn\": [0.1' and 1 more",
     ),
     Bad(
         "a traceback",
@@ -231,7 +232,8 @@ CONTENTS = [
         "all columns of the test table",
         CHURN,
         b"id,age,plan,calls,minutes,churn\n1,2,3,4,5,6\n",
-        "submission.csv has the extra columns 'age', 'plan', 'calls' and 1 more; write only 'id', 'churn' (and index=False)",
+        "submission.csv has the extra columns 'age', 'plan', 'calls' and 1 more; write only 'id', "
+        "'churn' (and index=False)",
     ),
     Bad(
         "a column twice",
@@ -347,7 +349,8 @@ CONTENTS = [
         "ids of the training rows",
         CHURN,
         b"id,churn\n101,0.1\n102,0.2\n103,0.3\n104,0.4\n",
-        "submission.csv has none of the 6 ids that are expected: 'id' must be copied from sample_submission.csv ('1', '2', '3' and 3 more), not '101', '102', '103' and 1 more",
+        "submission.csv has none of the 6 ids that are expected: 'id' must be copied from "
+        "sample_submission.csv ('1', '2', '3' and 3 more), not '101', '102', '103' and 1 more",
     ),
     Bad(
         "an empty id",
@@ -575,7 +578,8 @@ CONTENTS = [
         "names misspelt",
         FLOWERS,
         rows("id,species", "1,Setosa", "2,Virginica", "3,Versicolor", "4,setosa"),
-        "submission.csv: line 2: 'species' is 'Setosa', not one of the labels 'setosa', 'versicolor', 'virginica'; is 'setosa' meant?",
+        "submission.csv: line 2: 'species' is 'Setosa', not one of the labels 'setosa', "
+        "'versicolor', 'virginica'; is 'setosa' meant?",
     ),
     Bad(
         "a name missing",

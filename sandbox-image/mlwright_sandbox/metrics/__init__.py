@@ -6,14 +6,13 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from mlwright_api.mltask import MLTaskSpec
 
 from mlwright_sandbox.errors import AnswersError, InvalidSubmissionError
 from mlwright_sandbox.metrics.classification import CLASSIFICATION
-from mlwright_sandbox.metrics.columns import Column, Metric
+from mlwright_sandbox.metrics.columns import Column, Frame, Metric
 from mlwright_sandbox.metrics.probabilities import PROBABILITIES
 from mlwright_sandbox.metrics.regression import REGRESSION
 from mlwright_sandbox.metrics.text import TEXT
@@ -35,7 +34,7 @@ WORDS = frozenset(TEXT)
 _NOT_NEGATIVE = frozenset({"rmsle", "mcrmsle"})
 
 
-def score(spec: MLTaskSpec, answers: Mapping[str, Any], predictions: Mapping[str, Any]) -> float:
+def score(spec: MLTaskSpec, answers: Frame, predictions: Frame) -> float:
     """The task's metric over rows that are already aligned; both hold every target column, (rows,) each.
 
     A pandas data frame will do. Numbers for Probabilities and Values; for Labels numbers or text, alike in both.
@@ -70,7 +69,7 @@ def _quietly(
         return metric(answers, predictions, spec.metric)
 
 
-def _columns(frame: Mapping[str, Any], targets: Sequence[str]) -> list[Column]:
+def _columns(frame: Frame, targets: Sequence[str]) -> list[Column]:
     return [_column(np.asarray(frame[name])) for name in targets]
 
 

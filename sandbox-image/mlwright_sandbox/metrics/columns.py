@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,14 @@ from mlwright_sandbox.errors import AnswersError, InvalidSubmissionError
 Numbers: TypeAlias = npt.NDArray[np.float64]
 Column: TypeAlias = npt.NDArray[Any]
 """Shape (rows,): float64 for numbers and numeric labels, object for text."""
-Frame: TypeAlias = Mapping[str, Column]
 Metric: TypeAlias = Callable[[Sequence[Column], Sequence[Column], MetricSpec], float]
 """(answers, predictions, spec) -> score; one column for each target, the same rows in both."""
+
+
+class Frame(Protocol):
+    """Columns by name: a mapping of arrays, or a pandas data frame."""
+
+    def __getitem__(self, name: str, /) -> Any: ...
 
 
 def single(score: Callable[[Column, Column], float]) -> Metric:
