@@ -1,6 +1,6 @@
 """What a clock-closed window does to slow scripts, and what each duration weight makes of it.
 
-    python benchmarks/duration_bias.py            # seconds; prints JSON
+    python benchmarks/duration_bias.py > benchmarks/duration_bias.json        # seconds
 
 Slots start scripts one after another until the window closes; what still runs is cancelled. A script is slow (2 s)
 with probability 0.11, else fast (0.2 s). The weights are computed by the code that the learner calls; the number of
@@ -43,15 +43,39 @@ class World:
         """The duration of one script of the policy."""
         return self.slow if generator.random() < self.slow_share else self.fast
 
+    @property
+    def missing(self) -> float:
+        """The true share of scripts that take longer than the window."""
+        return self.slow_share if self.slow > self.window else 0.0
 
-def window_of(world: World, generator: random.Random) -> Window:
+
+@dataclass(frozen=True)
+class Spread:
+    """Durations without classes: log-normal, as run times of real scripts look; seconds."""
+
+    slots: int = 8
+    window: float = 4.0
+    median: float = 0.3
+    sigma: float = 1.2
+
+    def draw(self, generator: random.Random) -> float:
+        """The duration of one script of the policy."""
+        return generator.lognormvariate(math.log(self.median), self.sigma)
+
+    @property
+    def missing(self) -> float:
+        """The true share of scripts that take longer than the window."""
+        return 0.5 * math.erfc(math.log(self.window / self.median) / (self.sigma * math.sqrt(2)))
+
+
+def window_of(world: World | Spread, generator: random.Random) -> Window:
     """Every launch of one window."""
     return Window(
         world.window, tuple(launch for _ in range(world.slots) for launch in slot(world, generator))
     )
 
 
-def slot(world: World, generator: random.Random) -> Iterator[Launch]:
+def slot(world: World | Spread, generator: random.Random) -> Iterator[Launch]:
     """What one slot launches until the window closes."""
     now = 0.0
     while now < world.window:
@@ -131,12 +155,24 @@ def windows_report(world: World, repetitions: int, seed: int) -> dict[str, objec
         "unweighted": arm(world, batches, WeightingMode.NONE, NO_CAP),
         "inverseInclusion": arm(world, batches, WeightingMode.INVERSE_INCLUSION, NO_CAP),
         "durationAware": arm(world, batches, WeightingMode.DURATION_AWARE, NO_CAP),
-        "durationAwareCapped10": arm(world, batches, WeightingMode.DURATION_AWARE, 10),
-        "missingMass": missing_report(world, windows),
+        "durationAwareCapped3": arm(world, batches, WeightingMode.DURATION_AWARE, 3),
+        "missingMass": missing_report(windows, world.missing),
     }
 
 
-def missing_report(world: World, windows: Sequence[Window]) -> dict[str, object]:
+def spread_report(world: Spread, repetitions: int, seed: int) -> dict[str, object]:
+    """How often windows are refused where durations are spread and few of them pass the window."""
+    generator = random.Random(seed)
+    windows = [window_of(world, generator) for _ in range(repetitions)]
+    return {
+        "medianSeconds": world.median,
+        "sigma": world.sigma,
+        "windowSeconds": world.window,
+        "missingMass": missing_report(windows, world.missing),
+    }
+
+
+def missing_report(windows: Sequence[Window], true: float) -> dict[str, object]:
     """Kaplan-Meier's estimate of what takes longer than the window, alone and with the windows before."""
     alone = [missing_mass(window) for window in windows]
     groups = [
@@ -145,7 +181,7 @@ def missing_report(world: World, windows: Sequence[Window]) -> dict[str, object]
     ]
     pooled = [missing_mass(*group) for group in groups]
     return {
-        "true": world.slow_share if world.slow > world.window else 0.0,
+        "true": round(true, 4),
         "estimated": summary(alone),
         "refused": refused(alone),
         f"estimatedOver{POOLED_WINDOWS}": summary(pooled),
@@ -195,6 +231,7 @@ def main() -> None:
         "window4": windows_report(World(), asked.windows, asked.seed),
         "window20": windows_report(World(window=20), max(asked.windows // 5, 8), asked.seed),
         "slowerThanTheWindow": windows_report(World(slow=6), asked.windows // 2, asked.seed),
+        "spreadDurations": spread_report(Spread(), asked.windows // 2, asked.seed),
         "carryOver": deficit_report(World(slots=64), 4096, 40, asked.seed),
     }
     print(json.dumps(report, indent=2))

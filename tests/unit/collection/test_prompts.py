@@ -117,6 +117,13 @@ def test_no_placeholder_is_left_in_the_shipped_prompts() -> None:
         assert "{" not in text_of(messages)
 
 
+def test_the_shipped_words_leave_most_of_the_default_budget_to_the_task() -> None:
+    bare = replace(a_task(), title="", description="", files=())
+    empty = replace(PARENT, script="", output_tail="")
+    for messages in (draft_messages(bare, SHIPPED), improve_messages(bare, empty, SHIPPED)):
+        assert len(text_of(messages)) / 4 < 1024 * 0.4  # English has about four characters a token
+
+
 def test_lower_is_better_is_said_where_it_is() -> None:
     assert "lower is better" in text_of(
         draft_messages(replace(a_task(), direction=Direction.MINIMIZE), SHIPPED)

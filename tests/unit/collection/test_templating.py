@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from mlwright_api.trainingrun import PromptTemplates
 from mlwright_trainer.collection.templating import (
@@ -58,7 +61,9 @@ def test_a_parents_placeholders_are_for_the_improve_template_only() -> None:
         templates_of(PromptTemplates(draft="{code}"))
 
 
-def test_the_placeholders_of_the_reference_page_are_the_ones_that_exist() -> None:
-    assert len({*TASK_PLACEHOLDERS, *PARENT_PLACEHOLDERS}) == len(TASK_PLACEHOLDERS) + len(
-        PARENT_PLACEHOLDERS
+def test_the_reference_page_lists_the_placeholders_that_exist_and_no_others() -> None:
+    page = (Path(__file__).parents[3] / "docs/reference/prompts.md").read_text()
+    table = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `{")]
+    assert sorted(re.findall(r"\{([a-z_]+)\}", " ".join(table))) == sorted(
+        TASK_PLACEHOLDERS + PARENT_PLACEHOLDERS
     )
