@@ -22,6 +22,10 @@ from mlwright_trainer.progress import Progress
 from mlwright_trainer.rewards.weighting import missing_mass, require_small_missing_mass
 
 
+WINDOWS_WATCHED = 4
+"""Windows that the missing mass is estimated from; the policy hardly moves in so few updates."""
+
+
 class Rounds(Protocol):
     """Where samples come from."""
 
@@ -177,21 +181,22 @@ class Window:
         self._progress.advance(elapsed, note=f"{len(self._ledger.unassigned())} finished")
 
     def _close_window(self, number: int) -> None:
-        facts = self._facts(number)
-        mass = missing_mass(facts) if facts.launches else 0.0
+        mass = missing_mass(*self._watched(number))
         self._ledger.record_window(
             WindowRow(number, self._seconds, self._seconds, closed=True, missing_mass=mass)
         )
 
-    def _facts(self, number: int) -> WindowFacts:
-        return WindowFacts(self._seconds, tuple(self._ledger.launches(number)))
+    def _watched(self, number: int) -> list[WindowFacts]:
+        """The window and the few before it: one alone estimates so badly that healthy runs would stop by chance."""
+        return [
+            WindowFacts(self._seconds, tuple(self._ledger.launches(earlier)))
+            for earlier in range(number, max(-1, number - WINDOWS_WATCHED), -1)
+        ]
 
     def _require_observable(self, number: int) -> None:
-        facts = self._facts(number)
         if not self._ledger.unassigned():
             raise InternalError(
                 f"window {number}: no rollout finished within collection.windowSeconds = {self._seconds:g}; "
                 "give it more seconds"
             )
-        if facts.launches:
-            require_small_missing_mass(facts)
+        require_small_missing_mass(*self._watched(number))

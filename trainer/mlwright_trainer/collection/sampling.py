@@ -60,6 +60,7 @@ class Sampler:
         self._spec, self._tasks, self._ledger = spec, tasks, ledger
         self._engine, self._codec, self._reward = engine, codec, reward
         self._templates = templates_of(spec.prompts.templates)
+        self._drafts: dict[str, tuple[int, ...]] = {}
 
     def ensure(self, purpose: Purpose, number: int, count: int) -> None:
         """Sample and commit round `number` whole, unless it is committed already.
@@ -128,15 +129,25 @@ class Sampler:
 
     def _prompt(self, task: TaskPrompt, choice: PromptChoice) -> tuple[PromptChoice, tuple[int, ...]]:
         """The prompt's tokens; a parent that is too long for the budget gives way to a draft."""
-        budget = self._spec.prompts.max_prompt_tokens
         if choice.parent is not None:
             improve = fit_improve(
-                self._codec.encode, task, choice.parent, self._templates, max_prompt_tokens=budget
+                self._codec.encode,
+                task,
+                choice.parent,
+                self._templates,
+                max_prompt_tokens=self._spec.prompts.max_prompt_tokens,
             )
             if improve is not None:
                 return choice, improve.tokens
-        draft = fit_draft(self._codec.encode, task, self._templates, max_prompt_tokens=budget)
-        return PromptChoice("draft"), draft.tokens
+        return PromptChoice("draft"), self._draft(task)
+
+    def _draft(self, task: TaskPrompt) -> tuple[int, ...]:
+        """A task's draft prompt: always the same."""
+        if task.name not in self._drafts:
+            budget = self._spec.prompts.max_prompt_tokens
+            draft = fit_draft(self._codec.encode, task, self._templates, max_prompt_tokens=budget)
+            self._drafts[task.name] = draft.tokens
+        return self._drafts[task.name]
 
     def _sampled(
         self, purpose: Purpose, number: int, position: int, asked: Asked, answer: Generation
