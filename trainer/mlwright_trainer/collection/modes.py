@@ -21,7 +21,6 @@ from mlwright_trainer.ledger import Ledger, Purpose, RolloutRow, WindowRow
 from mlwright_trainer.progress import Progress
 from mlwright_trainer.rewards.weighting import missing_mass, require_small_missing_mass
 
-
 WINDOWS_WATCHED = 4
 """Windows that the missing mass is estimated from; the policy hardly moves in so few updates."""
 
