@@ -290,7 +290,7 @@ class _Writer:
         weights = np.array([0.35, 0.35, 0.15, 0.15]) * (1 - skill) + np.array([0.03, 0.05, 0.4, 0.52]) * skill
         family = str(self._random.choice(list(FAMILIES), p=weights / weights.sum()))
         module, name, _, _ = FAMILIES[family]
-        size = int(self._random.integers(1, 6))
+        size = int(self._random.integers(1, 40))
         comment = f"# {self._scenario.hostile}\n" if self._scenario.hostile else ""
         return (
             f"{comment}import pandas as pd\nfrom {module} import {name}\n\n"

@@ -130,7 +130,13 @@ def _learning_curve(curve: Curve, run: RunReport) -> Figure:
         curve.title, points, [(float(u.update), curve.interval(u)) for u in run.per_update], curve.style
     )
     rules = references(run) if curve.key == "score" else ()
-    return Figure(curve.title, _lines(curve, [series], _from_to(curve, points), rules))
+    return Figure(curve.title, _lines(curve, [series], _from_to(curve, points), rules), (), _levels(rules))
+
+
+def _levels(rules: Sequence[Rule]) -> str:
+    """The levels in words: one that lies far away is not drawn."""
+    text = ", ".join(rule.label for rule in rules)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def _lines(
@@ -181,7 +187,7 @@ def seed_curves(runs: Sequence[RunReport], seeds: SeedSummary) -> list[Figure]:
         rules = references(runs[0]) if curve.key == "score" else ()
         svg = _lines(curve, [*single, bold], _from_to(curve, points), rules, prefix="seeds")
         legend = [Key("mean of the runs", curve.style, "line"), Key("each run", "s0", "line")]
-        figures.append(Figure(curve.title, svg, legend))
+        figures.append(Figure(curve.title, svg, legend, _levels(rules)))
     return figures
 
 

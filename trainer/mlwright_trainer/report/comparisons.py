@@ -13,6 +13,7 @@ from mlwright_trainer.report.marks import (
     IntervalRow,
     Intervals,
     Layer,
+    Mirror,
     Pair,
     PairedDots,
     Rule,
@@ -43,22 +44,22 @@ def fresh_validity(fresh: Fresh, key: str = "fresh-valid") -> Figure | None:
 
 
 def fresh_scores(fresh: Fresh, unit: str, rules: Sequence[Rule], key: str = "fresh-score") -> Figure | None:
-    """Mean score of valid fresh samples before and after."""
-    rows = [
-        _row(label, group.score_mean, group.interval, style, score) for label, group, style in _groups(fresh)
-    ]
-    return _intervals(key, "Mean score of valid samples", unit, rows, rules)
-
-
-def fresh_with_failures(
-    fresh: Fresh, unit: str, rules: Sequence[Rule], key: str = "fresh-failures"
-) -> Figure | None:
-    """Mean over all fresh samples, failures at the baseline."""
-    rows = [
-        _row(label, group.score_with_failures, group.score_with_failures_interval, style, score)
+    """Mean score of fresh samples before and after: of the valid ones, and with failures at the baseline."""
+    means = [
+        _row(f"{label}, valid only", group.score_mean, group.interval, style, score)
         for label, group, style in _groups(fresh)
     ]
-    return _intervals(key, "Mean score, a failure counting as the baseline", unit, rows, rules)
+    lowered = [
+        _row(
+            f"{label}, failures as baseline",
+            group.score_with_failures,
+            group.score_with_failures_interval,
+            style,
+            score,
+        )
+        for label, group, style in _groups(fresh)
+    ]
+    return _intervals(key, "Mean score of fresh samples", unit, [*means, *lowered], rules)
 
 
 def _groups(fresh: Fresh) -> list[tuple[str, FreshSamples, str]]:
@@ -75,9 +76,7 @@ def _row(
     if value is None:
         return None
     ends = f" [{show(interval[0])}, {show(interval[1])}]" if interval else ""
-    return IntervalRow(
-        label, value, interval, f"{show(value)}{ends}".replace(" %,", ",").replace(" %]", "] %"), style
-    )
+    return IntervalRow(label, value, interval, f"{show(value)}{ends}", style)
 
 
 def _intervals(
@@ -110,26 +109,22 @@ def fresh_distribution(fresh: Fresh, unit: str) -> Figure | None:
     histogram = fresh.histogram
     if histogram is None:
         return None
-    edges = [score(edge) for edge in histogram.edges]
-    groups = _groups(fresh)
-    counts = {"Before": histogram.before, "After": histogram.after}
-    layers = [Layer(label, style, [float(n) for n in counts[label]]) for label, _, style in groups]
-    failures = {"Before": histogram.failures_before, "After": histogram.failures_after}
-    told = ", ".join(f"{failures[label]} of {group.n} {label.lower()}" for label, group, _ in groups)
-    svg = Columns(
+    before, after = fresh.before, fresh.after
+    failures = {"before": (histogram.failures_before, before), "after": (histogram.failures_after, after)}
+    told = ", ".join(f"{count} of {group.n} {name}" for name, (count, group) in failures.items() if group)
+    svg = Mirror(
         key="fresh-distribution",
         title="Scores of valid fresh samples",
-        description=f"Histogram of {unit}, stacked. Not shown because they failed: {told}.",
-        y_label="samples",
+        description=f"Histograms of {unit}, after upwards and before downwards. Failed: {told}.",
         x_label=unit,
-        layers=layers,
-        edges=edges,
+        edges=histogram.edges,
+        up=Layer("after" if after else "", _AFTER, [float(count) for count in histogram.after]),
+        down=Layer("before" if before else "", _BEFORE, [float(count) for count in histogram.before]),
     ).draw()
-    legend = [Key(label.lower(), style) for label, _, style in reversed(groups)]
-    return Figure("Scores of valid fresh samples", svg, legend, f"Failed, so without a score: {told}.")
+    return Figure("Scores of valid fresh samples", svg, (), f"Without a score because they failed: {told}.")
 
 
-def split_scores(scores: Scores) -> Figure | None:
+def split_scores(scores: Scores, key: str = "splits") -> Figure | None:
     """The best script on the three splits, beside baseline and best known score."""
     rows = [
         _row(
@@ -143,7 +138,7 @@ def split_scores(scores: Scores) -> Figure | None:
     ]
     named = [(scores.baseline, "baseline"), (scores.reference, "best known")]
     rules = [Rule(value, name) for value, name in named if value is not None]
-    return _intervals("splits", "The best script on each split", scores.metric or "score", rows, rules)
+    return _intervals(key, "The best script on each split", scores.metric or "score", rows, rules)
 
 
 _SPLIT_LABELS = {

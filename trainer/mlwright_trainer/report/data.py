@@ -148,6 +148,7 @@ def _task(record: RunRecord, scale: TaskScale, bests: Sequence[BestScript]) -> T
         name=scale.name,
         title=scale.spec.title if scale.spec else scale.name,
         metric=scale.info.name if scale.info else None,
+        metric_title=scale.info.title if scale.info else "",
         direction=scale.direction,
         baseline=scale.baseline,
         reference=scale.reference,

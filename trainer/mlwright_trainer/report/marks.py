@@ -84,8 +84,13 @@ class Lines:
         # Interval ends may lie far out where a batch is small; they are cut rather than flatten the curve.
         spread = (max(values) - min(values)) or abs(max(values)) or 1.0
         near = [end for end in ends if min(values) - spread <= end <= max(values) + spread]
-        rules = [rule.value for rule in self.rules if abs(rule.value - values[0]) <= 4 * spread]
+        rules = [rule.value for rule in self.rules if self._is_near(rule.value, values, 0.8 * spread)]
         return widened([*values, *near, *rules], floor=self.floor, ceiling=self.ceiling)
+
+    @staticmethod
+    def _is_near(value: float, values: Sequence[float], room: float) -> bool:
+        """Whether a level is worth stretching the axis for; a far one would flatten the curve."""
+        return min(values) - room <= value <= max(values) + room
 
 
 def _x_domain(xs: Sequence[float]) -> tuple[float, float]:
@@ -212,6 +217,50 @@ class Columns:
                 parts.append(rectangle(x, y, width, plot.y(below) - y, title, class_=f"bar {layer.style}"))
             below += value
         return group(*parts)
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """Two histograms over the same bins: one grows upwards, the other downwards."""
+
+    key: str
+    title: str
+    description: str
+    x_label: str
+    edges: Sequence[float]
+    up: Layer
+    down: Layer
+
+    def draw(self) -> Markup:
+        most = max(1.0, *self.up.values, *self.down.values)
+        plot = Plot.of((self.edges[0], self.edges[-1]), (-1.08 * most, 1.08 * most))
+        return drawing(
+            self.key,
+            self.title,
+            self.description,
+            plot.y_axis("samples", lambda value: f"{abs(value):g}"),
+            plot.x_axis(self.x_label),
+            *self._bars(self.up, plot, 1),
+            *self._bars(self.down, plot, -1),
+            line((plot.left, plot.y(0.0)), (plot.right, plot.y(0.0)), class_="axis"),
+            text(self.up.label, plot.left + 6, plot.top + 12, class_="row-label"),
+            text(self.down.label, plot.left + 6, plot.bottom - 8, class_="row-label"),
+        )
+
+    def _bars(self, layer: Layer, plot: Plot, sign: int) -> list[Markup]:
+        bars = []
+        for index, value in enumerate(layer.values):
+            if value:
+                ends = sorted((plot.y(0.0), plot.y(sign * value)))
+                left, right = plot.x(self.edges[index]), plot.x(self.edges[index + 1])
+                name = f"{layer.label}: {value:g} from {self.edges[index]:.4g} to {self.edges[index + 1]:.4g}"
+                title = element("title", name)
+                bars.append(
+                    rectangle(
+                        left, ends[0], right - left, ends[1] - ends[0], title, class_=f"bar {layer.style}"
+                    )
+                )
+        return bars
 
 
 @dataclass(frozen=True)

@@ -43,11 +43,8 @@ class ScoreScale(ApiModel):
     """The metric's name, or "normalized" (0: baseline, 1: best known) where a run has several tasks."""
     direction: Direction | None
     """None where run.yaml does not hold the task."""
-
-    @property
-    def title(self) -> str:
-        """As it is called in a sentence."""
-        return "normalized score" if self.name == "normalized" else self.name
+    title: str
+    """As it is called in a sentence."""
 
 
 class FreshSamples(ApiModel):
@@ -271,6 +268,8 @@ class TaskReport(ApiModel):
     name: str
     title: str
     metric: str | None
+    metric_title: str
+    """The metric in words; empty where it is unknown."""
     direction: Direction | None
     baseline: float | None
     reference: float | None

@@ -7,19 +7,20 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
+from mlwright_api.trainingrun import TrainingRun, WeightingMode
 
 from mlwright_trainer.errors import UserError
 from mlwright_trainer.report import charts, comparisons, words
 from mlwright_trainer.report.charts import Figure
 from mlwright_trainer.report.code_view import CodeLine, code_lines, side_by_side
 from mlwright_trainer.report.data import load_report
-from mlwright_trainer.report.model import BestScript, Report, RunReport, RunState, SeveralRuns
+from mlwright_trainer.report.model import BestScript, Report, RunReport, RunState, Scores, SeveralRuns
 from mlwright_trainer.report.tiles import Tile, run_tiles, seed_tiles
 from mlwright_trainer.report.time_spent import Slice, slices
 
@@ -40,6 +41,8 @@ class ShownScript:
 
     best: BestScript
     title: str
+    scores: Scores
+    figure: Figure | None
     lines: Sequence[CodeLine]
     parent_lines: Sequence[CodeLine] = ()
 
@@ -103,6 +106,7 @@ def _render(report: Report) -> str:
             run=report,
             headline=headline(report),
             sections=sections(report),
+            method=method(report),
             **_common(),
         )
     )
@@ -131,6 +135,24 @@ def headline(run: RunReport) -> str:
         f"and {words.percent(last.valid_fraction)}. Batches are small and noisy; the comparison that counts is the "
         "one of fresh samples at the end."
     )
+
+
+def method(run: RunReport) -> str:
+    """How the run learned, in a line."""
+    spec = TrainingRun.model_validate(run.settings).spec
+    algorithm, collection = spec.algorithm, spec.collection
+    weighting = algorithm.duration_weighting.mode
+    parts = [
+        f"{algorithm.kind}, {collection.mode} collection",
+        f"batches of {algorithm.batch_size}"
+        if algorithm.batch_size
+        else f"windows of {collection.window_seconds:g} s",
+        f"learning rate {algorithm.learning_rate:g}",
+        f"{spec.prompts.improve_fraction:.0%} improvement prompts",
+        f"{spec.reward.score} reward",
+        "no duration weights" if weighting is WeightingMode.NONE else f"{weighting} duration weights",
+    ]
+    return " · ".join(parts)
 
 
 def sections(run: RunReport) -> list[tuple[str, str]]:
@@ -168,7 +190,6 @@ def _figures(run: RunReport) -> dict[str, list[Figure]]:
         "fresh": [
             comparisons.fresh_validity(run.fresh),
             comparisons.fresh_scores(run.fresh, fresh_unit, rules),
-            comparisons.fresh_with_failures(run.fresh, fresh_unit, rules),
             comparisons.fresh_distribution(run.fresh, fresh_unit),
         ],
         "curves": [*charts.learning_curves(run)],
@@ -176,17 +197,18 @@ def _figures(run: RunReport) -> dict[str, list[Figure]]:
         "time": [comparisons.duration_histogram(run.durations), charts.execution_seconds(run)],
         "scripts": [charts.family_mix(run), charts.distinct_share(run)],
         "health": [*charts.health(run)],
-        "splits": [comparisons.split_scores(run.scores)],
     }
     return {name: [figure for figure in figures if figure] for name, figures in found.items()}
 
 
 def _script(best: BestScript, run: RunReport) -> ShownScript:
-    title = next((task.title for task in run.tasks if task.name == best.task), best.task)
+    task = next(task for task in run.tasks if task.name == best.task)
+    figure = comparisons.split_scores(task.scores, key=f"splits-{run.tasks.index(task)}")
+    shown = partial(ShownScript, best, task.title, task.scores, figure)
     if best.parent is None:
-        return ShownScript(best, title, code_lines(best.source))
+        return shown(code_lines(best.source))
     parent, lines = side_by_side(best.parent.source, best.source)
-    return ShownScript(best, title, lines, parent)
+    return shown(lines, parent)
 
 
 @cache

@@ -12,7 +12,7 @@ from mlwright_trainer.errors import UserError
 from mlwright_trainer.report.model import ScoreScale
 from mlwright_trainer.rewards.reward import best_score, normalized_reward
 
-NORMALIZED = ScoreScale(name="normalized", direction=Direction.MAXIMIZE)
+NORMALIZED = ScoreScale(name="normalized", direction=Direction.MAXIMIZE, title="normalized score")
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,9 @@ class RunScale:
         if self.single is None:
             return NORMALIZED
         info = self.single.info
-        return ScoreScale(name=info.name if info else "score", direction=info.direction if info else None)
+        if info is None:
+            return ScoreScale(name="score", direction=None, title="score")
+        return ScoreScale(name=info.name, direction=info.direction, title=info.name)
 
     def value(self, task: str, score: float) -> float | None:
         """A score on the run's axis; None where several tasks are told apart by no reference."""

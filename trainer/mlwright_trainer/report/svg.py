@@ -149,7 +149,7 @@ class Plot:
 
     def y_axis(self, label: str, format: Format | None = None) -> Markup:
         """Grid lines with their values, and what they count above them."""
-        values = self.y.ticks()
+        values = self.y.ticks(5)
         format = format or tick_format(values)
         rows = [
             line((self.left, self.y(value)), (self.right, self.y(value)), class_="grid")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlwright_api.mltask import Split
 
 from mlwright_trainer.report.model import Estimate, Range, RunReport, SeveralRuns
-from mlwright_trainer.report.words import duration, number, percent, plural, score
+from mlwright_trainer.report.words import NBSP, duration, number, percent, plural, score
 
 
 @dataclass(frozen=True)
@@ -17,12 +18,13 @@ class Tile:
     label: str
     value: str
     detail: str = ""
+    interval: str = ""
     before: str = ""
     """Where the number came from, if it moved."""
 
 
 def run_tiles(run: RunReport) -> list[Tile]:
-    """Four to six numbers; what is not known yet is left out."""
+    """Up to six numbers; what is not known yet is left out."""
     tiles = [_valid(run), _score(run), _failures(run), _best(run), _rollouts(run), _time(run)]
     return [tile for tile in tiles if tile is not None]
 
@@ -33,14 +35,13 @@ def _valid(run: RunReport) -> Tile | None:
         return None
     moved = after is not None and after.valid_fraction is not None
     now = after if after is not None and moved else before
-    detail = f"of {plural(now.n, 'fresh sample')}{_percents(now.valid_interval)}"
     return Tile(
-        "Valid scripts", percent(now.valid_fraction), detail, percent(before.valid_fraction) if moved else ""
+        "Valid scripts",
+        percent(now.valid_fraction),
+        f"of {plural(now.n, 'fresh sample')}",
+        _ends(now.valid_interval, lambda value: f"{100 * value:.0f}{NBSP}%"),
+        percent(before.valid_fraction) if moved else "",
     )
-
-
-def _percents(interval: Range | None) -> str:
-    return f", 95 % {100 * interval[0]:.0f}–{100 * interval[1]:.0f} %" if interval else ""
 
 
 def _score(run: RunReport) -> Tile | None:
@@ -50,15 +51,12 @@ def _score(run: RunReport) -> Tile | None:
     moved = after is not None and after.score_mean is not None
     now = after if after is not None and moved else before
     return Tile(
-        f"Mean {run.score_scale.title}, valid",
+        f"Mean {run.score_scale.title}",
         score(now.score_mean),
-        f"on {now.score_split}{_ends(now.interval)}",
+        f"of valid samples, {now.score_split}",
+        _ends(now.interval),
         score(before.score_mean) if moved else "",
     )
-
-
-def _ends(interval: Range | None) -> str:
-    return f", 95 % {score(interval[0])}–{score(interval[1])}" if interval else ""
 
 
 def _failures(run: RunReport) -> Tile | None:
@@ -68,7 +66,8 @@ def _failures(run: RunReport) -> Tile | None:
     return Tile(
         "Failures as baseline",
         score(after.score_with_failures),
-        f"on {after.score_split}{_ends(after.score_with_failures_interval)}",
+        f"mean of all samples, {after.score_split}",
+        _ends(after.score_with_failures_interval),
         score(before.score_with_failures),
     )
 
@@ -78,13 +77,15 @@ def _best(run: RunReport) -> Tile | None:
     split = next((each for each in (Split.FINAL, Split.SELECTION, Split.REWARD) if each in best), None)
     if split is None:
         return None
-    ends = _ends(run.scores.best_interval) if split is Split.FINAL else ""
-    return Tile("Best script", score(best[split]), f"{run.scores.metric or 'score'} on {split}{ends}")
+    interval = _ends(run.scores.best_interval) if split is Split.FINAL else ""
+    return Tile("Best script", score(best[split]), f"{run.scores.metric or 'score'}, {split}", interval)
 
 
 def _rollouts(run: RunReport) -> Tile:
-    detail = f"{run.trained.rows:,} trained, {run.scripts.distinct:,} distinct scripts"
-    return Tile("Rollouts", f"{run.rollouts.total:,}", detail)
+    detail = f"{run.trained.rows:,} trained"
+    return Tile(
+        "Rollouts", f"{run.rollouts.total:,}", detail, plural(run.scripts.distinct, "distinct script")
+    )
 
 
 def _time(run: RunReport) -> Tile:
@@ -92,26 +93,42 @@ def _time(run: RunReport) -> Tile:
     return Tile("Wall time", duration(run.seconds.total), f"{100 * share:.0f} % running scripts")
 
 
+def _ends(interval: Range | None, show: Callable[[float], str] = score) -> str:
+    if interval is None:
+        return ""
+    unit = f"{NBSP}%"
+    low, high = show(interval[0]).removesuffix(unit), show(interval[1])
+    return f"95{NBSP}% CI {low}{NBSP}to{NBSP}{high}"
+
+
 def seed_tiles(report: SeveralRuns) -> list[Tile]:
     """The key numbers over runs; the spread is between runs."""
     fresh, runs = report.seeds.fresh, report.seeds.runs
-    name = report.runs[0].score_scale.title
     named = [
         ("Valid scripts", percent, fresh.before_valid_fraction, fresh.after_valid_fraction),
-        (f"Mean {name}, valid", score, fresh.before_score_mean, fresh.after_score_mean),
+        (
+            f"Mean {report.runs[0].score_scale.title}",
+            score,
+            fresh.before_score_mean,
+            fresh.after_score_mean,
+        ),
         ("Failures as baseline", score, fresh.before_score_with_failures, fresh.after_score_with_failures),
     ]
     tiles = [
-        Tile(label, show(after.mean), f"mean of {plural(after.n, 'run')}{_over(after)}", show(before.mean))
+        _seed_tile(label, after, show, before)
         for label, show, before, after in named
         if before is not None and after is not None
     ]
     best = report.seeds.best.get(Split.FINAL) or report.seeds.best.get(Split.SELECTION)
     if best is not None:
-        tiles.append(Tile("Best script", score(best.mean), f"mean of {plural(best.n, 'run')}{_over(best)}"))
+        tiles.append(_seed_tile("Best script", best, score))
     total = sum(run.rollouts.total for run in report.runs)
     return [*tiles, Tile("Runs", number(float(runs)), f"{total:,} rollouts together")]
 
 
-def _over(estimate: Estimate) -> str:
-    return _ends(estimate.interval)
+def _seed_tile(
+    label: str, now: Estimate, show: Callable[[float | None], str], before: Estimate | None = None
+) -> Tile:
+    detail = f"mean of {plural(now.n, 'run')}"
+    came_from = show(before.mean) if before is not None else ""
+    return Tile(label, show(now.mean), detail, _ends(now.interval, show), came_from)

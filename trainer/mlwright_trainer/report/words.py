@@ -10,6 +10,8 @@ from mlwright_trainer.report.model import Range
 
 Value = tuple[float | None, Range | None]
 MINUS = "\N{MINUS SIGN}"
+NBSP = "\N{NO-BREAK SPACE}"
+"""Between a number and its unit."""
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -34,7 +36,7 @@ def score(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.0f} %" if value in (0, 1) else f"{100 * value:.1f} %"
+    return "–" if value is None else f"{100 * value:.{0 if value in (0, 1) else 1}f}{NBSP}%"
 
 
 def span(interval: Range | None) -> str:
@@ -52,13 +54,13 @@ def duration(seconds: float | None) -> str:
     if seconds is None:
         return "–"
     if seconds < 10:
-        return f"{number(seconds, 2)} s"
+        return f"{number(seconds, 2)}{NBSP}s"
     whole = round(seconds)
     if whole < 60:
-        return f"{whole} s"
+        return f"{whole}{NBSP}s"
     if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+        return f"{whole // 60}{NBSP}min {whole % 60}{NBSP}s"
+    return f"{whole // 3600}{NBSP}h {whole % 3600 // 60}{NBSP}min"
 
 
 def plural(count: int, noun: str, many: str = "") -> str:
