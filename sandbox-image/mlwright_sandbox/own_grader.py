@@ -69,6 +69,7 @@ def _number(value: Any) -> float:
 
 def _reason(error: Exception) -> str:
     names = {kind.__name__ for kind in type(error).__mro__}
-    if names & {"InvalidSubmissionError", "ValueError"} and str(error):
-        return str(error)
-    return f"grade.py raised {type(error).__name__}: {error}"
+    message = str(error)
+    if names & {"InvalidSubmissionError", "ValueError"} and message:
+        return message
+    return f"grade.py raised {type(error).__name__}" + (f": {message}" if message else "")
