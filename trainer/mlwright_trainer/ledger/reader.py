@@ -150,6 +150,14 @@ class LedgerReader:
             raise LedgerError(f"{self._path}: no rollout {id!r}")
         return found[0]
 
+    def ids_beginning(self, prefix: str, *, most: int = 5) -> list[str]:
+        """Up to `most` ids of rollouts that begin with `prefix`, in order."""
+        rows = self._all(
+            "SELECT id FROM rollouts WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT ?2",
+            [prefix, most],
+        )
+        return [row["id"] for row in rows]
+
     def open_rollouts(self, purpose: Purpose) -> list[RolloutRow]:
         """Committed and not closed: launched ones first (they were interrupted), then in sampling order."""
         return self._rollouts(

@@ -18,6 +18,8 @@ from pygments.token import (  # type: ignore[import-untyped]  # pygments ships n
     String,
 )
 
+from mlwright_trainer.report.visible import visible
+
 TokenType = Any
 """A node of pygments' tree of token kinds."""
 MAX_LINES = 1_500
@@ -82,14 +84,7 @@ def _cut(source: str) -> list[str]:
 
 def _plain(text: str) -> str:
     shown = text if len(text) <= MAX_LINE_CHARACTERS else f"{text[:MAX_LINE_CHARACTERS]}…"
-    return "".join(_visible(character) for character in shown)
-
-
-def _visible(character: str) -> str:
-    """The character, or its code where it would not be seen or would turn the text around it."""
-    if character == "\t" or character.isprintable():
-        return character
-    return f"\\x{ord(character):02x}" if ord(character) < 256 else f"\\u{ord(character):04x}"
+    return visible(shown, keep="\t")
 
 
 def _highlighted(source: str) -> list[Markup]:

@@ -65,12 +65,13 @@ def write_report(folders: Sequence[Path], out: Path) -> None:
     """
     html = render_page(load_report(folders))
     try:
-        _write_whole(out, html)
+        write_whole(out, html)
     except OSError as error:
         raise UserError(f"{out}: cannot be written ({error.strerror})") from error
 
 
-def _write_whole(out: Path, html: str) -> None:
+def write_whole(out: Path, html: str) -> None:
+    """Write a text file so that at any moment it is as it was, or whole; raises OSError."""
     descriptor, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

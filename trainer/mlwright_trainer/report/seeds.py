@@ -36,11 +36,16 @@ def seed_summary(runs: Sequence[RunReport]) -> SeedSummary:
     )
 
 
-def over_runs(values: Sequence[float | None]) -> Estimate | None:
-    """Mean and t interval over the runs that have a value; None where none has."""
+def over_runs(values: Sequence[float | None], *, share: bool = False) -> Estimate | None:
+    """Mean and t interval over the runs that have a value; None where none has.
+
+    The interval of a share is cut to [0, 1].
+    """
     known = [value for value in values if value is not None]
-    average = mean(known)
-    return None if average is None else Estimate(n=len(known), mean=average, interval=t_interval(known))
+    average, interval = mean(known), t_interval(known)
+    if share and interval is not None:
+        interval = max(0.0, interval[0]), min(1.0, interval[1])
+    return None if average is None else Estimate(n=len(known), mean=average, interval=interval)
 
 
 def _per_update(runs: Sequence[RunReport]) -> list[SeedUpdate]:
@@ -51,7 +56,7 @@ def _per_update(runs: Sequence[RunReport]) -> list[SeedUpdate]:
         SeedUpdate(
             update=number,
             reward_mean=over_runs([update.reward_mean for update in updates]),
-            valid_fraction=over_runs([update.valid_fraction for update in updates]),
+            valid_fraction=over_runs([update.valid_fraction for update in updates], share=True),
             score_mean=over_runs([update.score_mean for update in updates]),
         )
         for number, updates in zip(numbers, rows, strict=True)
@@ -70,8 +75,9 @@ def _fresh(runs: Sequence[RunReport]) -> SeedFresh:
     found = {}
     for name, measure in measures.items():
         pairs = [_pair(run, measure) for run in runs]
-        found[f"before_{name}"] = over_runs([before for before, _ in pairs])
-        found[f"after_{name}"] = over_runs([after for _, after in pairs])
+        share = name == "valid_fraction"
+        found[f"before_{name}"] = over_runs([before for before, _ in pairs], share=share)
+        found[f"after_{name}"] = over_runs([after for _, after in pairs], share=share)
         found[f"difference_{name}"] = over_runs(
             [after - before for before, after in pairs if before is not None and after is not None]
         )
