@@ -32,6 +32,7 @@ GRADER_DIED = "GraderDied"
 CONTAINER_RESOLUTION_SECONDS = 1.0
 """The kubelet's stamps are whole seconds, so start and end may each be off by one."""
 EARLY_TIMEOUT_SECONDS = 1.0
+REASON_CHARACTERS = 512
 
 
 class _Observed(ApiModel):
@@ -220,7 +221,7 @@ def classify(
     for rule in RULES:
         reason = rule.explain(ending)
         if reason is not None:
-            return Classification(rule.outcome, reason[:512])
+            return Classification(rule.outcome, " ".join(reason.split())[:REASON_CHARACTERS])
     return Classification(Outcome.INFRASTRUCTURE_FAILED, "NotFinished")
 
 

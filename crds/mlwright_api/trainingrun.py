@@ -200,9 +200,10 @@ def _one_collector(spec: TrainingRunSpec) -> Iterator[Violation]:
 def _failures_rank_last(spec: TrainingRunSpec) -> Iterator[Violation]:
     # What a preset is yet to fill in cannot be judged; `resolve` validates again.
     complete = {"score", "invalid", "milestone"} <= spec.reward.model_fields_set
-    if spec.reward.score == "Normalized" and (complete or spec.preset is None):
-        if broken := broken_order(spec.reward, WORST_NORMALIZED):
-            yield Violation("reward", broken)
+    if spec.reward.score != "Normalized" or not (complete or spec.preset is None):
+        return
+    if broken := broken_order(spec.reward, WORST_NORMALIZED):
+        yield Violation("reward", broken)
 
 
 class Progress(ApiModel):

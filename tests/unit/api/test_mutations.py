@@ -70,10 +70,11 @@ ABSENT = object()
 def changed(good: dict[str, Any], path: str, value: object) -> dict[str, Any]:
     """A copy of `good` with one field set, or left out."""
     copied = copy.deepcopy(good)
-    *around, last = [int(part) if part.isdigit() else part for part in path.split("/")]
+    parts: list[Any] = [int(part) if part.isdigit() else part for part in path.split("/")]
     target: Any = copied
-    for part in around:
+    for part in parts[:-1]:
         target = target[part] if isinstance(target, list) else target.setdefault(part, {})
+    last = parts[-1]
     if value is ABSENT:
         del target[last]
     else:
