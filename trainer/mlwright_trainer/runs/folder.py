@@ -27,10 +27,6 @@ class RunFolder:
         return self.path / "ledger.sqlite"
 
     @property
-    def unfinished_ledger(self) -> Path:
-        return self.path / ".ledger.sqlite.new"
-
-    @property
     def weights(self) -> Path:
         return self.path / "weights"
 
@@ -52,7 +48,7 @@ class RunFolder:
 
     @property
     def holds_a_run(self) -> bool:
-        return self.run_file.is_file()
+        return self.ledger.is_file()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -91,7 +87,7 @@ def open_run(path: Path) -> RunFolder:
     folder = RunFolder(path)
     if not folder.holds_a_run:
         raise UserError(
-            f"{path}: there is no run here (no run.yaml); name the folder that `mlwright run` made"
+            f"{path}: there is no run here (no ledger.sqlite); name the folder that `mlwright run` made"
         )
     return folder
 

@@ -11,6 +11,7 @@ from mlwright_sandbox.local import BackendKind, open_backend
 
 from mlwright_trainer.collection.collector import Collector
 from mlwright_trainer.collection.execution import timed
+from mlwright_trainer.exchange import Exchange
 from mlwright_trainer.inference.codec import TransformersCodec
 from mlwright_trainer.inference.transformers_engine import TransformersEngine
 from mlwright_trainer.learning.initial import make_initial_weights
@@ -43,7 +44,10 @@ def run_locally(plan: RunPlan, folder: RunFolder, options: LocalOptions, progres
 
 
 class LocalRun:
-    """One process's work on a run; every step first looks at what is done already."""
+    """One process's work on a run; every step first looks at what is done already.
+
+    Other ways of learning from the same parts override `_learn`, and `_candidates` (benchmarks/quickstart does).
+    """
 
     def __init__(
         self, plan: RunPlan, folder: RunFolder, options: LocalOptions, ledger: Ledger, progress: Progress
@@ -76,14 +80,17 @@ class LocalRun:
     def _learn(self, backend: SandboxBackend) -> None:
         collector = self._collector(backend)
         self._await_fresh(collector, "Before", due=not self._ledger.batches())
-        Learner(
+        self._learner(collector).run(self._plan.updates)
+        self._await_fresh(collector, "After", due=True)
+
+    def _learner(self, exchange: Exchange) -> Learner:
+        return Learner(
             spec=self._plan.spec,
             weights=self._folder.weights,
             checkpoints=self._folder.checkpoints,
-            exchange=collector,
+            exchange=exchange,
             device=self._options.device,
-        ).run(self._plan.updates)
-        self._await_fresh(collector, "After", due=True)
+        )
 
     def _collector(self, backend: SandboxBackend) -> Collector:
         version = self._ledger.updates()[-1].version
@@ -108,13 +115,17 @@ class LocalRun:
 
     def _best_rows(self) -> dict[str, RolloutRow]:
         """The best rollout of each task that has one; the subject is "best", or "best/<task>" with several."""
-        rows = self._ledger.rollouts()
+        rows = self._candidates()
         found: dict[str, RolloutRow] = {}
         for name, task in self._plan.tasks.items():
             row = best_rollout((row for row in rows if row.task == name), task.metric)
             if row is not None:
                 found["best" if len(self._plan.tasks) == 1 else f"best/{name}"] = row
         return found
+
+    def _candidates(self) -> list[RolloutRow]:
+        """The rollouts that the best script is chosen among."""
+        return self._ledger.rollouts()
 
     def _run_again(self, backend: SandboxBackend, row: RolloutRow, subject: str) -> BestScript:
         backend.submit(self._wiring.request(row, keep_submission=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ class RunPlan:
         if updates is None:
             return self
         algorithm = self.spec.algorithm.model_copy(update={"updates": updates})
-        return RunPlan(self.name, self.spec.model_copy(update={"algorithm": algorithm}), self.tasks)
+        return replace(self, spec=self.spec.model_copy(update={"algorithm": algorithm}))
 
     def dump(self) -> str:
         """The resolved run.yaml: the TrainingRun, then an MLTask with its folder for each task."""

@@ -36,15 +36,16 @@ def opened_ledger(plan: RunPlan, folder: RunFolder, *, resume: bool) -> Iterator
 
 
 def _begun(plan: RunPlan, folder: RunFolder) -> Ledger:
-    if folder.holds_a_run or folder.ledger.exists() or folder.weights.exists():
+    """The ledger comes last and at once: a folder holds a run when it is there."""
+    if folder.holds_a_run:
         raise UserError(
             f"{folder.path}: holds a run already; continue it with --resume, or choose another --dir"
         )
-    ledger = Ledger.create(folder.unfinished_ledger, {"name": plan.name, **_tasks(plan)})
-    ledger.close()
-    write_whole(folder.run_file, plan.dump().encode())
-    folder.unfinished_ledger.rename(folder.ledger)
-    return Ledger(folder.ledger)
+    text = plan.dump().encode()
+    if folder.run_file.exists() and folder.run_file.read_bytes() != text:
+        raise UserError(f"{folder.run_file}: is there and belongs to no run; choose another --dir")
+    write_whole(folder.run_file, text)
+    return Ledger.create(folder.ledger, {"name": plan.name, **_tasks(plan)})
 
 
 def _continued(plan: RunPlan, folder: RunFolder) -> Ledger:
