@@ -16,6 +16,7 @@ app = typer.Typer(
     epilog="Start with `mlwright doctor`, then `mlwright run examples/quickstart/run.yaml`.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    add_completion=False,
     rich_markup_mode="markdown",
 )
 run.register(app)
