@@ -1,0 +1,1 @@
+"""The `mlwright` command, a module a subcommand."""

@@ -1,0 +1,1 @@
+"""From batches to weights: fine-tuning, PPO, checkpoints and replay; the only room with torch besides inference."""

@@ -1,0 +1,1 @@
+"""From outcomes to numbers: rewards, moments and duration weights."""

@@ -1,0 +1,1 @@
+"""Task folders: read, prepared, checked."""
