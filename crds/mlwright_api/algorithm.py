@@ -49,6 +49,7 @@ class Scheduler(ApiModel):
     """Of both learning rates, over updates."""
 
     kind: Literal["Constant", "Linear", "Cosine"] = "Constant"
+    """Linear and Cosine fall towards 0 over the updates."""
     warmup_updates: Updates = 0
     """Updates of linear increase from 0."""
 
@@ -57,6 +58,7 @@ class Algorithm(ApiModel):
     """How weights learn from a batch; defaults are those of the preset where there is one."""
 
     kind: Literal["PPO"] = "PPO"
+    """With a critic and generalized advantage estimation."""
     updates: Annotated[int, Field(ge=1, le=1_000_000)] = 100
     """Batches to learn from; the run ends after the last."""
     batch_size: Annotated[int, Field(ge=1, le=65_536)] | None = None

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Literal
 
-from pydantic import ConfigDict
-
-from mlwright_api.base import ApiModel
 from mlwright_api.mltask import TaskLimits
+from mlwright_api.podstatus import (
+    AGENT,
+    GRADER,
+    ContainerState,
+    ContainerStateTerminated,
+    ContainerStatus,
+    PodCondition,
+    PodStatus,
+    local_pod_status,
+)
 from mlwright_api.results import (
-    MILESTONES,
-    OUTPUT_TAIL_BYTES,
     GraderResult,
     Limit,
     RunnerResult,
@@ -25,79 +28,27 @@ from mlwright_api.results import (
     Verdict,
 )
 from mlwright_api.rollout import Outcome
+from mlwright_api.soundness import contradiction
 
-AGENT = "agent"
-GRADER = "grader"
+__all__ = [
+    "AGENT",
+    "GRADER",
+    "GRADER_DIED",
+    "RULES",
+    "Classification",
+    "ContainerState",
+    "ContainerStateTerminated",
+    "ContainerStatus",
+    "Ending",
+    "OutcomeRule",
+    "PodCondition",
+    "PodStatus",
+    "classify",
+    "local_pod_status",
+]
+
 GRADER_DIED = "GraderDied"
-CONTAINER_RESOLUTION_SECONDS = 1.0
-"""The kubelet's stamps are whole seconds, so start and end may each be off by one."""
-EARLY_TIMEOUT_SECONDS = 1.0
 REASON_CHARACTERS = 512
-
-
-class _Observed(ApiModel):
-    """What an API server returns has more fields than we read."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class PodCondition(_Observed):
-    type: str
-    status: str
-    reason: str | None = None
-    message: str | None = None
-
-
-class ContainerStateWaiting(_Observed):
-    reason: str | None = None
-    message: str | None = None
-
-
-class ContainerStateRunning(_Observed):
-    started_at: datetime | None = None
-
-
-class ContainerStateTerminated(_Observed):
-    exit_code: int
-    signal: int | None = None
-    reason: str | None = None
-    message: str | None = None
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-
-    @property
-    def seconds(self) -> float | None:
-        """From start to finish, where both are known."""
-        if self.started_at is None or self.finished_at is None:
-            return None
-        return (self.finished_at - self.started_at).total_seconds()
-
-
-class ContainerState(_Observed):
-    waiting: ContainerStateWaiting | None = None
-    running: ContainerStateRunning | None = None
-    terminated: ContainerStateTerminated | None = None
-
-
-class ContainerStatus(_Observed):
-    name: str
-    state: ContainerState = ContainerState()
-
-
-class PodStatus(_Observed):
-    """The part of a pod's status that decides, under Kubernetes' own names."""
-
-    phase: Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"] | None = None
-    reason: str | None = None
-    message: str | None = None
-    conditions: list[PodCondition] = []
-    container_statuses: list[ContainerStatus] = []
-
-    def state(self, container: str) -> ContainerState:
-        """The state of a container; an empty one where the pod does not report it."""
-        return next(
-            (each.state for each in self.container_statuses if each.name == container), ContainerState()
-        )
 
 
 @dataclass(frozen=True)
@@ -111,55 +62,6 @@ class Classification:
     def rerun(self) -> bool:
         """Whether the same script deserves another attempt, as long as there are any."""
         return self.outcome is Outcome.INFRASTRUCTURE_FAILED or self.reason.startswith(GRADER_DIED)
-
-
-def local_pod_status(
-    *,
-    runner_exit: int | None = 0,
-    grader_exit: int | None = 0,
-    started_at: datetime | None = None,
-    finished_at: datetime | None = None,
-    out_of_memory: bool = False,
-    cancelled: bool = False,
-    failure: str = "",
-) -> PodStatus:
-    """The status that a pod would have had whose containers ended as these local processes did.
-
-    `runner_exit` and `grader_exit` are Python return codes (-9: killed by signal 9) of the runner itself, and not
-    of the script, and of the grader; None: it never ran. `out_of_memory`: the kernel ended the sandbox for its
-    memory. `cancelled`: we ended it. `failure`: why the sandbox could not be made, or broke, through no fault
-    of the script.
-    """
-    if failure:
-        return PodStatus(phase="Failed", reason="SandboxFailed", message=failure)
-    agent_reason = "OOMKilled" if out_of_memory else None
-    containers = [
-        ContainerStatus(name=AGENT, state=_local_state(runner_exit, agent_reason, started_at, finished_at)),
-        ContainerStatus(name=GRADER, state=_local_state(grader_exit, None, None, None)),
-    ]
-    clean = runner_exit == 0 and grader_exit in (0, None) and not out_of_memory and not cancelled
-    return PodStatus(
-        phase="Succeeded" if clean else "Failed",
-        reason="Cancelled" if cancelled else None,
-        container_statuses=containers,
-    )
-
-
-def _local_state(
-    returned: int | None, reason: str | None, started_at: datetime | None, finished_at: datetime | None
-) -> ContainerState:
-    if returned is None:
-        return ContainerState()
-    signal = -returned if returned < 0 else None
-    return ContainerState(
-        terminated=ContainerStateTerminated(
-            exit_code=returned if signal is None else 128 + signal,
-            signal=signal,
-            reason=reason or ("Completed" if returned == 0 else "Error"),
-            started_at=started_at,
-            finished_at=finished_at,
-        )
-    )
 
 
 @dataclass(frozen=True)
@@ -326,45 +228,8 @@ def _unreadable(ending: Ending) -> str | None:
 def _inconsistent(ending: Ending) -> str | None:
     if ending.result is None:
         return None
-    return next((problem for check in _CHECKS if (problem := check(ending, ending.result))), None)
-
-
-def _no_receipt(_ending: Ending, result: RunnerResult) -> str | None:
-    receipt = result.isolation
-    return "receipt: no checks" if receipt.backend != "Plain" and not receipt.checks else None
-
-
-def _no_end(_ending: Ending, result: RunnerResult) -> str | None:
-    if result.exit_code is not None and result.signal is not None:
-        return "result: an exit code and a signal"
-    if result.exit_code is None and result.signal is None and not result.timed_out and result.limit is None:
-        return "result: no exit code, signal, timeout or limit"
-    return "result: exit 0 after the time limit" if result.timed_out and result.exit_code == 0 else None
-
-
-def _milestones_out_of_order(_ending: Ending, result: RunnerResult) -> str | None:
-    places = [MILESTONES.index(each) for each in result.milestones]
-    return None if places == sorted(set(places)) else "result: milestones out of order"
-
-
-def _too_long(ending: Ending, result: RunnerResult) -> str | None:
     container = ending.agent.seconds if ending.agent is not None else None
-    if container is None or result.execution_seconds <= container + 2 * CONTAINER_RESOLUTION_SECONDS:
-        return None
-    return f"result: {result.execution_seconds:.1f} s of execution in {container:.1f} s of the container"
-
-
-def _early_timeout(ending: Ending, result: RunnerResult) -> str | None:
-    early = result.execution_seconds < ending.limits.timeout_seconds - EARLY_TIMEOUT_SECONDS
-    return "result: a timeout before the limit" if result.timed_out and early else None
-
-
-def _long_tail(_ending: Ending, result: RunnerResult) -> str | None:
-    long = len(result.output_tail.encode(errors="replace")) > OUTPUT_TAIL_BYTES
-    return f"result: an output tail over {OUTPUT_TAIL_BYTES} bytes" if long else None
-
-
-_CHECKS = (_no_receipt, _no_end, _milestones_out_of_order, _too_long, _early_timeout, _long_tail)
+    return contradiction(ending.result, container_seconds=container, limits=ending.limits)
 
 
 # What became of the script.

@@ -61,6 +61,7 @@ class SubmissionSpec(ApiModel):
     )
     """Written by the script into its working directory."""
     id_column: ColumnName = "id"
+    """As in the sample submission."""
     target_columns: Annotated[list[ColumnName], Field(min_length=1, max_length=1024)]
     """One, or one a class (probabilities), or one a target."""
     kind: SubmissionKind
@@ -148,9 +149,11 @@ class TaskLimits(ApiModel):
     cpu: PositiveQuantity = Quantity("1")
     """Cores."""
     memory: PositiveQuantity = Quantity("2Gi")
+    """Of the script and its children together."""
     work_size: PositiveQuantity = Quantity("512Mi")
     """Size of the memory-backed work folder."""
     gpus: Annotated[int, Field(ge=0, le=16)] = 0
+    """Whole devices."""
 
 
 class TaskReference(ApiModel):

@@ -56,6 +56,7 @@ class Lora(ApiModel):
     """Low-rank adapters on a frozen model (PEFT's names)."""
 
     rank: Annotated[int, Field(ge=1, le=1024)] = 16
+    """Of the two factors."""
     alpha: Annotated[float, Field(gt=0, le=65_536)] = 32
     """Adapters are scaled by alpha / rank."""
     target_modules: Annotated[list[Text], Field(min_length=1, max_length=64)] | Literal["all-linear"] = (

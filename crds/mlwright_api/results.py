@@ -38,20 +38,24 @@ class ReceiptCheck(ApiModel):
     """One thing that a sandboxed script must not be able to do."""
 
     name: Annotated[str, Field(max_length=63)]
+    """What was tried."""
     unlocked: bool | None = None
     """Whether it was already impossible before the lock (the platform's isolation); None: not tried."""
     locked: bool
     """Whether it is impossible in a locked child: what SandboxesIsolated needs."""
     detail: Annotated[str, Field(max_length=256)] = ""
+    """What came of it."""
 
 
 class Receipt(ApiModel):
     """Evidence, written by the runner before the script starts."""
 
     backend: Literal["Namespaces", "Lock", "Plain", "Pod"]
+    """What isolated the script."""
     user_namespace: bool
     """Whether the script ran in a user namespace of its own."""
     seccomp: bool
+    """Whether the lock's filter was loaded."""
     landlock_abi: Annotated[int, Field(ge=0)]
     """0 where the kernel has no Landlock."""
     checks: Annotated[list[ReceiptCheck], Field(max_length=32)] = []

@@ -62,13 +62,16 @@ class RunReference(ApiModel):
     """The TrainingRun that a rollout belongs to."""
 
     name: DnsName
+    """Of the run, in the same namespace."""
     uid: Annotated[str, Field(max_length=64)]
+    """Of the run, so that a later one of that name is another."""
 
 
 class TaskReferenceTo(ApiModel):
     """The MLTask that a rollout is judged by, and exactly which."""
 
     name: DnsName
+    """Of the task, in the same namespace."""
     digest: Annotated[str, Field(pattern=DIGEST)]
     """Over the canonical JSON of the MLTask's spec."""
 
@@ -136,6 +139,7 @@ class RolloutSeconds(ApiModel):
     cpu: NotNegative = 0
     """User and system time of the script and its children."""
     grading: NotNegative = 0
+    """Of the grader."""
 
 
 class RolloutStatus(ApiModel):
@@ -149,6 +153,7 @@ class RolloutStatus(ApiModel):
     scores: dict[Split, float] = {}
     """On the asked splits, where a valid submission was graded."""
     milestones: Annotated[list[Milestone], Field(max_length=len(MILESTONES))] = []
+    """In the order in which the script reached them."""
     exit_code: int | None = None
     """Of the script; absent when a signal or the runner ended it."""
     seconds: RolloutSeconds = RolloutSeconds()

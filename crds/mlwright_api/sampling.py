@@ -121,7 +121,9 @@ class ExamplesSource(ApiModel):
     """Exactly one of these: JSON lines with `prompt` (optional) and `completion`, or a shipped generator."""
 
     claim: ClaimSource | None = None
+    """A folder with a file of JSON lines."""
     image: Text | None = None
+    """An OCI image that holds a file of JSON lines."""
     path: Text | None = None
     """A local file of JSON lines; `mlwright run` only."""
     generator: Annotated[str, Field(min_length=1, max_length=63)] | None = None
@@ -140,12 +142,17 @@ class FineTuning(ApiModel):
     count: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     """Examples used (generated, or the first of a file); default: all, 20,000 of a generator."""
     epochs: Annotated[int, Field(ge=1, le=100)] = 1
+    """Passes over the examples."""
     batch_size: Annotated[int, Field(ge=1, le=4096)] = 16
     """Examples an optimizer step."""
     learning_rate: Rate = 2e-5
+    """Of AdamW, at its peak."""
     scheduler: Literal["Constant", "Linear", "Cosine"] = "Cosine"
+    """Linear and Cosine fall towards 0 over the examples."""
     weight_decay: Annotated[float, Field(ge=0, le=1)] = 0
+    """AdamW's."""
     max_gradient_norm: Annotated[float, Field(gt=0, le=1_000_000)] = 1
+    """Gradients are clipped to this norm."""
     max_tokens: Annotated[int, Field(ge=16, le=1_048_576)] = 4096
     """Longer examples are left out, and counted."""
 
@@ -154,6 +161,7 @@ class Checkpoint(ApiModel):
     """When a run's state is saved, so that it can be resumed."""
 
     every_updates: Count = 1
+    """1: after every update."""
     keep: Annotated[int, Field(ge=1, le=10_000)] = 2
     """Of the last checkpoints."""
 

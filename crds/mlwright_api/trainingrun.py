@@ -216,14 +216,18 @@ class Progress(ApiModel):
     policy_version: Annotated[int, Field(ge=0)]
     """Of the newest weights."""
     eta_seconds: NotNegative | None = None
+    """Estimated time to the end."""
     last_update_time: datetime | None = None
+    """When the newest weights were published."""
 
 
 class RewardStatus(ApiModel):
     """Of the last batch."""
 
     mean: float
+    """Mean reward of its rows."""
     valid_fraction: Fraction
+    """Share of its rows with a valid submission."""
 
 
 class Best(ApiModel):
@@ -232,24 +236,33 @@ class Best(ApiModel):
     score: float
     """On Selection."""
     path: Annotated[str, Field(max_length=1024)]
+    """Below the run's folder."""
     digest: Annotated[str, Field(max_length=128)]
+    """sha256 of the script."""
 
 
 class RolloutCounts(ApiModel):
     """Of this run's rollouts."""
 
     pending: Annotated[int, Field(ge=0)] = 0
+    """Not yet admitted."""
     running: Annotated[int, Field(ge=0)] = 0
+    """In a sandbox."""
     finished: Annotated[int, Field(ge=0)] = 0
+    """With an outcome."""
     infrastructure_failed: Annotated[int, Field(ge=0)] = 0
+    """Given up after their retries."""
 
 
 class InferenceServer(ApiModel):
     """A server that samples."""
 
     pod: DnsName
+    """Its pod."""
     address: Annotated[str, Field(max_length=253)]
+    """Host and port."""
     ready: bool
+    """Healthy, and at an accepted policy version."""
 
 
 class TrainingRunStatus(ApiModel):

@@ -34,11 +34,14 @@ class Workload(ApiModel):
     ] = {}
     """Requests and limits of each pod, as in Kubernetes."""
     replicas: Annotated[int, Field(ge=1, le=1024)] = 1
+    """Pods."""
     node_selector: Annotated[dict[LabelKey, LabelValue], Field(max_length=64)] = {}
+    """Kubernetes' own."""
     tolerations: Annotated[list[Toleration], Field(max_length=64)] = []
     affinity: Annotated[dict[str, Any], Field(max_length=3)] | None = None
     """Kubernetes' own."""
     priority_class_name: DnsName | None = None
+    """Kubernetes' own."""
 
 
 class Inference(Workload):
@@ -55,6 +58,7 @@ class ClaimTemplate(ApiModel):
     storage_class_name: DnsName | None = None
     """Default: the cluster's."""
     size: PositiveQuantity | None = None
+    """Of the claim that is to be made."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -76,6 +80,7 @@ class Storage(ApiModel):
     weights: ClaimTemplate | None = None
     """Published versions; read by inference."""
     checkpoints: ClaimTemplate | None = None
+    """The learner's state."""
     ledger: ClaimTemplate | None = None
     """A block volume: never a network file system."""
     when_deleted: Literal["Retain", "Delete"] = "Retain"
