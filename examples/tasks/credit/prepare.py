@@ -20,8 +20,9 @@ SHA256 = "0969270e63458b23e922b40338ea85b889aa2b5d7ab97d5139e27c0f25352f23"
 
 
 def prepare(out: Path) -> None:
-    """Write public/, private/ and sealed/ below `out`; applications with a missing value are left out."""
-    table = load_rdataset("modeldata", "credit_data", sha256=SHA256).dropna().reset_index(drop=True)
+    """Write public/, private/ and sealed/ below `out`; incomplete and repeated applications are left out."""
+    table = load_rdataset("modeldata", "credit_data", sha256=SHA256)
+    table = table.dropna().drop_duplicates().reset_index(drop=True)
     table.columns = table.columns.str.lower()
     table = table.astype(dict.fromkeys(("income", "assets", "debt"), "int64"))
     bad = (table.pop("status") == "bad").astype(int).to_frame("default")

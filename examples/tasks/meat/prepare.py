@@ -11,6 +11,7 @@ from mlwright_trainer.tasks.splitting import (
     SplitSizes,
     TaskTables,
     assign_grouped_splits,
+    quantile_bins,
     shuffled_ids,
     write_tables,
 )
@@ -23,13 +24,20 @@ TARGETS = ["water", "fat", "protein"]
 def prepare(out: Path) -> None:
     """Write public/, private/ and sealed/ below `out`.
 
-    Some samples were measured twice: measurements with the same composition stay in one split.
+    Some pieces were measured twice: measurements with the same composition stay in one split.
     """
     table = load_rdataset("modeldata", "meats", sha256=SHA256)
     targets = table[TARGETS]
     spectra = table.drop(columns=TARGETS)
-    composition = list(targets.itertuples(index=False, name=None))
-    splits = assign_grouped_splits(composition, SplitSizes(95, 44, 38, 38), seed=SEED)
+    pieces = targets.groupby(TARGETS).ngroup()
+    numbers = shuffled_ids(pieces.nunique(), seed=SEED + 1)
+    spectra.insert(0, "piece", numbers[pieces])
+    splits = assign_grouped_splits(
+        pieces.tolist(),
+        SplitSizes(95, 44, 38, 38),
+        seed=SEED,
+        stratify=quantile_bins(targets["water"], bins=8),
+    )
     means = targets[splits == TRAIN].mean().round(3)
     write_tables(
         out,

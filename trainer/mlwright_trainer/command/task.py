@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +20,7 @@ from rich.console import Console
 from mlwright_trainer.command.task_views import show_check, show_graded, show_metrics, show_run, show_tasks
 from mlwright_trainer.errors import InternalError, UserError
 from mlwright_trainer.tasks.checking import check_task, failed
-from mlwright_trainer.tasks.checks import Check
+from mlwright_trainer.tasks.checks import Check, Status
 from mlwright_trainer.tasks.final_reads import log_final_read
 from mlwright_trainer.tasks.folder import MANIFEST, TaskFolder, load_task
 from mlwright_trainer.tasks.listing import list_tasks
@@ -28,6 +29,7 @@ from mlwright_trainer.tasks.references import record_reference
 from mlwright_trainer.tasks.scaffold import NewTask, new_task
 from mlwright_trainer.tasks.trial import SandboxTrial, grade_submission, run_script
 
+_FILE_COLUMNS = 200
 app = typer.Typer(help="Make, prepare, check, list, grade and try tasks.", no_args_is_help=True)
 
 
@@ -141,18 +143,29 @@ def check(
         checks.append(each)
         show_check(each, console)
     if record:
-        measured = {each.name: each.measured for each in checks}
-        record_reference(
-            folder.root / MANIFEST,
-            baseline=measured.get("recorded-baseline"),
-            best=measured.get("recorded-best"),
-        )
+        checks = _record(folder, checks)
     if as_json:
         typer.echo(json.dumps(_check_document(folder, checks)))
     if failed(checks):
-        wrong = [each.name for each in checks if each.status == "fail"]
+        wrong = [each.name for each in checks if each.status is Status.FAIL]
         raise UserError(f"{task}: {len(wrong)} of {len(checks)} checks failed: {', '.join(wrong)}")
     console.print(f"{task}: {len(checks)} checks, none failed", markup=False, highlight=False)
+
+
+def _record(folder: TaskFolder, checks: list[Check]) -> list[Check]:
+    """Write what was measured into task.yaml; the checks as they are then."""
+    measured = {each.name: each.measured for each in checks if each.measured is not None}
+    record_reference(
+        folder.root / MANIFEST,
+        baseline=measured.get("recorded-baseline"),
+        best=measured.get("recorded-best"),
+    )
+    return [
+        replace(each, status=Status.PASS, line=f"{each.measured:.6g} written to {MANIFEST}")
+        if each.name in measured
+        else each
+        for each in checks
+    ]
 
 
 def _check_document(folder: TaskFolder, checks: list[Check]) -> dict[str, Any]:
@@ -180,7 +193,7 @@ def list_(
     if as_json:
         typer.echo(json.dumps({"tasks": [each.document() for each in tasks]}))
     else:
-        show_tasks(tasks, Console())
+        show_tasks(tasks, _wide())
 
 
 @app.command()
@@ -271,7 +284,13 @@ def metrics(as_json: JsonOption = False) -> None:
         ]
         typer.echo(json.dumps({"metrics": documents}))
     else:
-        show_metrics(CATALOG.values(), Console())
+        show_metrics(CATALOG.values(), _wide())
+
+
+def _wide() -> Console:
+    """A console for tables: where nobody looks at a terminal, lines need not be folded."""
+    console = Console()
+    return console if console.is_terminal else Console(width=_FILE_COLUMNS)
 
 
 def _read(path: Path) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mlwright_api.metric_catalog import MetricInfo
+from mlwright_api.mltask import Split
 from mlwright_api.results import GraderResult, Receipt, Verdict
 from mlwright_api.rollout import RolloutStatus
 from rich.console import Console
@@ -33,16 +34,18 @@ def show_tasks(tasks: Sequence[ListedTask], console: Console) -> None:
         )
         return
     table = Table(box=None, header_style="bold")
-    for name, justify in (
-        ("task", "left"),
-        ("title", "left"),
-        ("metric", "left"),
-        ("rows", "left"),
-        ("limits", "left"),
-        ("baseline", "right"),
-        ("best", "right"),
+    for name in (
+        "task",
+        "metric",
+        "Reward/Selection/Final",
+        "seconds",
+        "memory",
+        "baseline",
+        "best",
+        "title",
     ):
-        table.add_column(name, justify="right" if justify == "right" else "left")
+        right = name in ("seconds", "memory", "baseline", "best")
+        table.add_column(name, justify="right" if right else "left", no_wrap=name != "title")
     for each in tasks:
         if each.task is not None:
             table.add_row(*(escape(cell) for cell in _cells(each, each.task)))
@@ -54,20 +57,18 @@ def show_tasks(tasks: Sequence[ListedTask], console: Console) -> None:
 
 def _cells(each: ListedTask, task: TaskFolder) -> list[str]:
     spec = task.spec
-    limits = spec.limits
-    best = "" if spec.reference.best is None else f"{spec.reference.best:.4g}"
+    rows = "not prepared"
     if each.rows is not None:
-        rows = " + ".join(f"{count:,} {split}" for split, count in sorted(each.rows.items(), reverse=True))
-    else:
-        rows = "not prepared"
+        rows = "/".join(f"{each.rows.get(split, 0):,}" for split in Split)
     return [
         str(each.folder),
-        spec.title,
         spec.metric.name,
         rows,
-        f"{limits.timeout_seconds:g} s, {limits.cpu} cpu, {limits.memory}",
+        f"{spec.limits.timeout_seconds:g}",
+        spec.limits.memory,
         f"{spec.reference.baseline:.4g}",
-        best,
+        "" if spec.reference.best is None else f"{spec.reference.best:.4g}",
+        spec.title,
     ]
 
 

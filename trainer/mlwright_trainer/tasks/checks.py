@@ -18,8 +18,6 @@ from mlwright_trainer.tasks.folder import DATA_FOLDERS, TaskFolder
 from mlwright_trainer.tasks.leaks import find_leaks, targets_of
 from mlwright_trainer.tasks.public_files import PublicFiles, canonical
 
-SPLIT_ANNOTATION = "mlwright.dev/split"
-"""Stratified (default), Group or Time: how the task's splits were made."""
 _UNLIKELY = 0.001
 _MOST_CLASSES = 50
 _MOST_DUPLICATES = 0.05
@@ -63,6 +61,7 @@ def check_data(data: TaskData) -> Iterator[Check]:
     yield check_hidden(data)
     yield check_readable(data)
     yield check_duplicates(data)
+    yield from check_grouped(data)
     yield check_stratified(data)
     yield check_order(data)
 
@@ -145,9 +144,35 @@ def check_duplicates(data: TaskData) -> Check:
     return Check("duplicates", status, line)
 
 
+def check_grouped(data: TaskData) -> Iterator[Check]:
+    """Where splits are by group or time, no group (or time) is in two of Train, Reward, Selection and Final."""
+    how = data.task.spec.splits
+    if how.column is None:
+        return
+    found: dict[str, set[str]] = {}
+    split_of = pd.Series(data.answers.splits, index=canonical(pd.Series(data.answers.ids)))
+    for table in data.files.tables:
+        id_column = data.task.spec.submission.id_column
+        if id_column in table.columns and how.column in table.columns:
+            splits = table.columns[id_column].map(split_of[~split_of.index.duplicated()]).fillna("Train")
+            for group, split in zip(table.columns[how.column], splits, strict=True):
+                found.setdefault(group, set()).add(split)
+    torn = [group for group, splits in found.items() if len(splits) > 1]
+    if not found:
+        line = f"spec.splits.column {how.column!r} is in no public file beside the ids"
+        yield Check("groups-whole", Status.FAIL, line)
+    elif torn:
+        line = f"{how.column} {min(torn)!r} is in {' and '.join(sorted(found[min(torn)]))} ({len(torn)} such)"
+        yield Check("groups-whole", Status.FAIL, line)
+    else:
+        yield Check(
+            "groups-whole", Status.PASS, f"each of {len(found):,} values of {how.column} is in one split"
+        )
+
+
 def check_stratified(data: TaskData) -> Check:
     """Each hidden split has the same distribution of targets as the others together."""
-    how = data.task.manifest.metadata.annotations.get(SPLIT_ANNOTATION, "Stratified")
+    how = data.task.spec.splits.strategy
     splits = np.array(data.answers.splits)
     differences = [
         f"{name}: {split} differs from the other splits (p = {p:.1g})"
@@ -157,13 +182,10 @@ def check_stratified(data: TaskData) -> Check:
     ]
     if not differences:
         return Check("stratified", Status.PASS, f"the splits' targets are distributed alike ({how})")
-    status = Status.FAIL if how == "Stratified" else Status.WARN
-    hint = (
-        ""
-        if how != "Stratified"
-        else f" (split by group or time? annotate {SPLIT_ANNOTATION}: Group or Time)"
-    )
-    return Check("stratified", status, differences[0] + hint)
+    if how == "Stratified":
+        hint = " (split by group or time? then say so in spec.splits)"
+        return Check("stratified", Status.FAIL, differences[0] + hint)
+    return Check("stratified", Status.WARN, f"{differences[0]}, as may happen with strategy {how}")
 
 
 def _same_distribution(some: pd.Series, others: pd.Series) -> float:

@@ -77,7 +77,7 @@ def secrets_of(answers: Answers) -> list[Secret]:
 def targets_of(answers: Answers) -> dict[str, pd.Series]:
     """The targets as canonical text; one-hot columns become one column with the class's name."""
     values = answers.values
-    numeric = all(np.issubdtype(dtype, np.number) for dtype in values.dtypes)
+    numeric = all(pd.api.types.is_numeric_dtype(dtype) for dtype in values.dtypes)
     if values.shape[1] > 1 and numeric:
         matrix = values.to_numpy(dtype=float)
         if np.isin(matrix, (0, 1)).all() and (matrix.sum(axis=1) == 1).all():

@@ -79,16 +79,31 @@ def assign_splits(
     return splits
 
 
-def assign_grouped_splits(groups: Sequence[Hashable], sizes: SplitSizes, *, seed: int) -> np.ndarray:
-    """As `assign_splits`, where the rows of one group (patient, store, product) must stay together."""
-    distinct = sorted(set(groups), key=str)
-    counts = pd.Series(list(groups)).value_counts()
+def assign_grouped_splits(
+    groups: Sequence[Hashable],
+    sizes: SplitSizes,
+    *,
+    seed: int,
+    stratify: Sequence[Hashable] | None = None,
+) -> np.ndarray:
+    """As `assign_splits`, where the rows of one group (patient, store, product) must stay together.
+
+    Groups are dealt to the split that is furthest behind; a group's stratum is that of its first row.
+    """
+    first_row: dict[Hashable, int] = {}
+    rows_of: dict[Hashable, int] = {}
+    for row, group in enumerate(groups):
+        first_row.setdefault(group, row)
+        rows_of[group] = rows_of.get(group, 0) + 1
+    named_groups = sorted(first_row, key=str)
+    shuffled = [named_groups[row] for row in hashed_order(len(first_row), seed=seed, purpose="groups")]
+    if stratify is not None:
+        shuffled.sort(key=lambda group: str(stratify[first_row[group]]))
     split_of: dict[Hashable, str] = {}
     given = dict.fromkeys(dict(sizes.named), 0)
-    for index in hashed_order(len(distinct), seed=seed, purpose="groups"):
-        group = distinct[index]
+    for group in shuffled:
         split_of[group] = min(sizes.named, key=lambda named: given[named[0]] / named[1])[0]
-        given[split_of[group]] += int(counts[group])
+        given[split_of[group]] += rows_of[group]
     return np.array([split_of[group] for group in groups], dtype=object)
 
 

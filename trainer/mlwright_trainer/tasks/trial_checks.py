@@ -23,6 +23,7 @@ SHOWN = (Split.REWARD, Split.SELECTION)
 _NORMAL_95 = 1.959964
 _CLOSE = 0.01
 """Of the way from baseline to best: how near a recorded baseline must be to the measured one."""
+_ROUNDING = 1e-12
 _NOISY, _TOO_NOISY = 0.10, 0.25
 """Standard error, as a share of the way from baseline to best."""
 
@@ -68,7 +69,7 @@ def standard_errors(graded: GraderResult) -> dict[Split, float]:
 def check_sample(sample: GraderResult) -> Check:
     """The sample submission is valid."""
     if sample.verdict in (Verdict.VALID, Verdict.TRIVIAL):
-        return Check("sample-grades", Status.PASS, f"Reward {sample.scores[Split.REWARD]:.5g}")
+        return Check("sample-grades", Status.PASS, f"Reward {_number(sample.scores[Split.REWARD])}")
     return Check("sample-grades", Status.FAIL, f"the sample submission is {sample.verdict}: {sample.reason}")
 
 
@@ -79,8 +80,8 @@ def check_baseline(sample: GraderResult, task: TaskFolder) -> Check:
         return Check(name, Status.FAIL, "the sample submission has no score")
     measured = sample.scores[Split.REWARD]
     if abs(measured - recorded) <= _CLOSE * _way(task.spec.reference):
-        return Check(name, Status.PASS, f"{recorded:.5g} recorded, {measured:.5g} measured", measured)
-    line = f"spec.reference.baseline is {recorded:.5g}, the sample submission measures {measured:.5g}"
+        return Check(name, Status.PASS, f"{recorded:.5g} recorded, {_number(measured)} measured", measured)
+    line = f"spec.reference.baseline is {recorded:.5g}, the sample submission measures {_number(measured)}"
     return Check(name, Status.FAIL, line, measured)
 
 
@@ -91,7 +92,7 @@ def check_perfect(perfect: GraderResult, metric: MetricInfo) -> Check:
         return Check(
             name, Status.FAIL, f"the answers as a submission are {perfect.verdict}: {perfect.reason}"
         )
-    values = ", ".join(f"{split} {score:.5g}" for split, score in perfect.scores.items())
+    values = ", ".join(f"{split} {_number(score)}" for split, score in perfect.scores.items())
     if metric.best is None:
         return Check(name, Status.PASS, f"{values} (the metric has no bound)")
     if all(math.isclose(score, metric.best, abs_tol=1e-9) for score in perfect.scores.values()):
@@ -120,7 +121,8 @@ def check_improvement(measured: Measured, sample: GraderResult, metric: MetricIn
         if split in sample.scores
     }
     line = ", ".join(
-        f"{split} {measured.scores[split]:.5g} against {sample.scores[split]:.5g}" for split in gains
+        f"{split} {_number(measured.scores[split])} against {_number(sample.scores[split])}"
+        for split in gains
     )
     if not gains or min(gains.values()) <= 0:
         return Check("reference-beats-baseline", Status.FAIL, line or "the sample submission has no score")
@@ -184,6 +186,11 @@ def _check_shuffled(
         yield Check("ids-shuffled", Status.PASS, "rows in another order get the same scores")
     else:
         yield Check("ids-shuffled", Status.FAIL, f"rows in another order: {after.verdict} {after.reason}")
+
+
+def _number(value: float) -> str:
+    """Five digits, and no rest of a rounding error around zero."""
+    return f"{0.0 if abs(value) < _ROUNDING else value:.5g}"
 
 
 def _splits_of(answers: Answers) -> tuple[Split, ...]:
