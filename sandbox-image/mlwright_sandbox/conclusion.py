@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlwright_api.classify import Classification, classify, local_pod_status
-from mlwright_api.mltask import TaskLimits
+from mlwright_api.mltask import Split, TaskLimits
 from mlwright_api.results import MILESTONES, GraderResult, Limit, Receipt, RunnerResult
 from mlwright_api.rollout import Outcome, RolloutSeconds, RolloutStatus
 
@@ -90,5 +90,5 @@ def status_of(
     )
 
 
-def _scores(outcome: Outcome, grader: GraderResult | None) -> dict[object, float]:
+def _scores(outcome: Outcome, grader: GraderResult | None) -> dict[Split, float]:
     return dict(grader.scores) if grader is not None and outcome.valid else {}

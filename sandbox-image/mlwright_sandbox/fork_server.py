@@ -20,7 +20,7 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,8 +31,23 @@ from mlwright_sandbox.script import Place
 from mlwright_sandbox.wire import Job
 
 NAMESPACES, LOCK, PLAIN = "Namespaces", "Lock", "Plain"
-PRELOADED = ["numpy", "pandas", "scipy.optimize", "scipy.sparse.linalg", "scipy.special", "scipy.stats", "joblib", "sklearn.calibration", "sklearn.cluster", "sklearn.compose", "sklearn.decomposition", "sklearn.dummy", "sklearn.ensemble", "sklearn.feature_extraction.text", "sklearn.feature_selection", "sklearn.gaussian_process", "sklearn.impute", "sklearn.kernel_ridge", "sklearn.linear_model", "sklearn.metrics", "sklearn.model_selection", "sklearn.multioutput", "sklearn.naive_bayes", "sklearn.neighbors", "sklearn.neural_network", "sklearn.pipeline", "sklearn.preprocessing", "sklearn.svm", "sklearn.tree", "csv", "json", "re", "math", "collections", "itertools", "functools", "warnings", "time", "pathlib"]
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
+PRELOADED = (
+    *("numpy", "pandas", "joblib", "scipy.optimize", "scipy.sparse.linalg", "scipy.special", "scipy.stats"),
+    *("sklearn.calibration", "sklearn.cluster", "sklearn.compose", "sklearn.decomposition", "sklearn.dummy"),
+    *("sklearn.ensemble", "sklearn.feature_extraction.text", "sklearn.feature_selection", "sklearn.impute"),
+    *("sklearn.gaussian_process", "sklearn.kernel_ridge", "sklearn.linear_model", "sklearn.metrics"),
+    *("sklearn.model_selection", "sklearn.multioutput", "sklearn.naive_bayes", "sklearn.neighbors"),
+    *("sklearn.neural_network", "sklearn.pipeline", "sklearn.preprocessing", "sklearn.svm", "sklearn.tree"),
+)
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+ONE_THREAD = dict.fromkeys(_THREAD_VARIABLES, "1")
 HASH_SEED = "0"
 """A forked child has its server's string hashes, so they are the same in every rollout."""
 
@@ -57,7 +72,7 @@ class Setting:
         lock = self.lock
         if lock is not None:
             own = lock.access.extended(read=[self.public], write=[work, temporary])
-            lock = Lock(lock.seccomp, lock.landlock, own)
+            lock = replace(lock, access=own)
         return Place(work, _environment(temporary), lock, own_namespaces=False)
 
 
@@ -88,7 +103,7 @@ def make_setting(message: Mapping[str, Any]) -> Setting:
         read, listed = (tuple(map(Path, message[name])) for name in ("read", "list"))
         access = landlock.Access(read=read, list=listed, devices=_DEVICES)
     try:
-        program = seccomp.compile_filter(connecting=kind == NAMESPACES)
+        program = seccomp.compile_filter(alone=kind != NAMESPACES)
     except IsolationError:
         program = None
     return Setting(kind, public, Lock(program, kernel.landlock_abi() > 0, access))
@@ -116,7 +131,7 @@ def main(arguments: Sequence[str]) -> None:
         preload()
     _settle()
     facts = {"seccomp": setting.lock is not None and setting.lock.seccomp is not None}
-    wire.send(control, facts | {"landlock": setting.lock is not None and setting.lock.landlock})
+    wire.send(control, facts | {"landlock": setting.lock is not None and setting.lock.landlocked})
     while (received := wire.receive(control)) is not None:
         message, descriptors = received
         if os.fork() == 0:

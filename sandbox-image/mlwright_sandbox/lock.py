@@ -6,6 +6,7 @@ import os
 import resource
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from mlwright_sandbox import kernel, landlock
 
@@ -20,7 +21,7 @@ class Lock:
 
     seccomp: bytes | None
     """The compiled filter; None where libseccomp is missing."""
-    landlock: bool
+    landlocked: bool
     access: landlock.Access
 
 
@@ -29,7 +30,7 @@ def engage(lock: Lock, *, memory_bytes: int, file_bytes: int) -> None:
     set_limits(memory_bytes=memory_bytes, file_bytes=file_bytes)
     kernel.drop_capabilities()
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    if lock.landlock:
+    if lock.landlocked:
         landlock.restrict(lock.access)
     if lock.seccomp is not None:
         kernel.load_seccomp(lock.seccomp)
@@ -55,8 +56,8 @@ def set_limits(*, memory_bytes: int, file_bytes: int) -> None:
 
 def mapped_bytes() -> int:
     """Private writable memory of the calling process (VmData): what RLIMIT_DATA counts."""
-    with suppress(OSError), open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError), suppress(ValueError):
+        return int(Path("/proc/self/statm").read_text().split()[5]) * os.sysconf("SC_PAGE_SIZE")
     return 0
 
 

@@ -44,14 +44,18 @@ def find_bwrap() -> Path | None:
     return Path(found) if found else None
 
 
-def write_stubs(folder: Path) -> None:
-    """The few files of /etc that libraries want to read."""
+def open_stubs() -> dict[str, int]:
+    """The few files of /etc that libraries want to read, by name, as descriptors in memory for bwrap to copy."""
+    stubs = {}
     for name, text in _STUBS.items():
-        (folder / name).write_text(text)
+        stubs[name] = os.memfd_create(name, 0)
+        os.write(stubs[name], text.encode())
+        os.lseek(stubs[name], 0, os.SEEK_SET)
+    return stubs
 
 
 def bwrap_command(
-    bwrap: Path, *, world: World, public: Path, stubs: Path, environment: dict[str, str]
+    bwrap: Path, *, world: World, public: Path, stubs: dict[str, int], environment: dict[str, str]
 ) -> list[str]:
     """The command line that starts a program, to be appended, in the world of fork servers."""
     command = [str(bwrap), "--unshare-user", "--unshare-all", "--uid", str(USER), "--gid", str(USER)]
@@ -62,8 +66,8 @@ def bwrap_command(
         command += ["--setenv", name, value]
     for tree in world.trees:
         command += _show(tree)
-    for name in _STUBS:
-        command += ["--ro-bind", str(stubs / name), f"/etc/{name}"]
+    for name, descriptor in stubs.items():
+        command += ["--ro-bind-data", str(descriptor), f"/etc/{name}"]
     for hidden in world.hidden:
         command += ["--tmpfs", str(hidden)]
     for shown in world.shown:
@@ -89,7 +93,7 @@ def bwrap_command(
 
 def _show(tree: Path) -> Iterator[str]:
     if tree.is_symlink() and tree.parent == Path("/"):
-        yield from ("--symlink", os.readlink(tree), str(tree))
+        yield from ("--symlink", str(tree.readlink()), str(tree))
     else:
         yield from ("--ro-bind", str(tree), str(tree))
 
@@ -107,7 +111,7 @@ def furnish(work_bytes: int) -> None:
     if os.getpid() != 1:
         raise IsolationError("namespaces: not the first process of its own PID namespace")
     hard = kernel.MS_NOSUID | kernel.MS_NODEV
-    kernel.mount("proc", "/proc", "proc", hard | kernel.MS_NOEXEC)
+    _mount_proc(hard | kernel.MS_NOEXEC)
     for place in (TEMPORARY, SHARED, WORK):
         options = f"size={work_bytes},nr_inodes={FILES},mode=0700"
         kernel.mount("tmpfs", str(place), "tmpfs", hard, options)
@@ -116,6 +120,14 @@ def furnish(work_bytes: int) -> None:
     kernel.mount(str(DATA), str(data), None, kernel.MS_BIND | kernel.MS_REC)
     with suppress(OSError):
         socket.sethostname("sandbox")
+
+
+def _mount_proc(flags: int) -> None:
+    """A /proc of the new PID namespace, in which a script sees what it may trace: its own processes, no runner."""
+    try:
+        kernel.mount("proc", "/proc", "proc", flags, "hidepid=ptraceable")
+    except OSError:  # before Linux 5.8
+        kernel.mount("proc", "/proc", "proc", flags)
 
 
 def seal() -> None:

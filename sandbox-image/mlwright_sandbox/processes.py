@@ -40,9 +40,9 @@ def parse_stat(text: str) -> Process:
 def all_processes() -> list[Process]:
     """Every process that this /proc shows."""
     found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
+    for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError):
-            text = Path("/proc", name, "stat").read_text(errors="replace")
+            text = (folder / "stat").read_text(errors="replace")
             found.append(parse_stat(text))
     return found
 

@@ -87,9 +87,9 @@ def _read_any(paths: tuple[str, ...]) -> None:
     for path in paths:
         try:
             if Path(path).is_dir():
-                os.listdir(path)
+                list(Path(path).iterdir())
             else:
-                with open(path, "rb") as file:
+                with Path(path).open("rb") as file:
                     file.read(1)
         except OSError as error:
             refused = error

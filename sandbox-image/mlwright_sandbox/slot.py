@@ -76,11 +76,11 @@ class Slot:
         """Take a request to its end; never raises for what a script or the machine does."""
         request = ticket.request
         queued = time.monotonic() - ticket.submitted
+        limits = request.task.spec.limits
         for number in range(1, request.retries + 2):
             tried = self._try(ticket, grader)
-            limits = request.task.spec.limits
             verdict = classified(tried.attempt, limits, grade_partial=request.grade_partial)
-            if not verdict.rerun or ticket.cancellation.asked:
+            if not verdict.rerun or number > request.retries or ticket.cancellation.asked:
                 break
         status = status_of(tried.attempt, verdict, number=number, queued_seconds=queued)
         kept = tried.submission if status.outcome is not Outcome.CANCELLED else None

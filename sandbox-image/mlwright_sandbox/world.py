@@ -72,7 +72,7 @@ def _links_to(executable: Path) -> Iterator[Path]:
     """The folder of every link on the way to the real interpreter."""
     yield executable.parent
     while executable.is_symlink():
-        executable = executable.parent / os.readlink(executable)
+        executable = executable.parent / executable.readlink()
         yield Path(os.path.normpath(executable.parent))
 
 
