@@ -74,7 +74,7 @@ RUN: dict[str, Any] = {
         "sampling": {"maxTokens": 120},
         "collection": {"mode": "Synchronous"},
         "algorithm": {
-            "updates": 4,
+            "updates": 10,
             "batchSize": 8,
             "minibatchSize": 4,
             "epochs": 2,

@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,29 +46,43 @@ def facts(folder: Path) -> list[tuple[Any, ...]]:
         ]
 
 
-def kill_group(process: subprocess.Popen[str]) -> None:
-    """SIGKILL the command alone: what it started has to notice by itself."""
+def events(folder: Path) -> int:
+    """How far a run is: rows closed and versions published."""
+    if not (folder / "ledger.sqlite").exists():
+        return 0
+    with LedgerReader(folder / "ledger.sqlite") as ledger:
+        return sum(row.outcome is not None for row in ledger.rollouts()) + len(ledger.updates())
+
+
+def kill_after(process: subprocess.Popen[str], folder: Path, *, more: int, delay: float) -> None:
+    """SIGKILL the command alone, `delay` seconds after `more` further events: what it started must notice by itself."""
+    goal = events(folder) + more
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while events(folder) < goal and time.monotonic() < deadline:
+        assert process.poll() is None, f"ended before its kill: {process.communicate()[1]}"
+        wait_a_moment(process, 0.02)
+    wait_a_moment(process, delay)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
+    assert process.returncode == -signal.SIGKILL
+
+
+def wait_a_moment(process: subprocess.Popen[str], seconds: float) -> None:
+    """Wait, or less if the process ends."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=seconds)
 
 
 def test_twenty_kills_change_nothing_and_lose_nothing(miniature: Miniature, undisturbed: Path) -> None:
     folder = miniature.root / "killed"
     moments = random.Random(11)
-    kills = 0
-    while kills < KILLS:
-        resume = ["--resume"] if folder.exists() else []
-        process = miniature.start("run", miniature.run_file, "--dir", folder, *resume)
-        try:
-            process.communicate(timeout=moments.uniform(0.5, 9.0))
-        except subprocess.TimeoutExpired:
-            kill_group(process)
-            kills += 1
-        else:
-            break  # finished before the next kill: the rest of the kills would hit nothing
-    done = miniature.run("run", miniature.run_file, "--dir", folder, "--resume", timeout=DEADLINE_SECONDS)
+    for _ in range(KILLS):
+        process = miniature.start("run", miniature.run_file, "--dir", folder, "--resume")
+        kill_after(process, folder, more=moments.randrange(5), delay=moments.uniform(0, 0.5))
+    done = miniature.run("run", miniature.run_file, "--dir", folder, "--resume")
     assert done.returncode == 0, done.stderr
-    assert kills >= 5
+    with LedgerReader(folder / "ledger.sqlite") as ledger:
+        assert len(ledger.sessions()) > KILLS / 2  # the others died before they could say that they had begun
     assert digests(folder) == digests(undisturbed)
     assert facts(folder) == facts(undisturbed)
 
@@ -77,20 +92,31 @@ def test_no_row_is_trained_twice_and_none_is_left_open(undisturbed: Path) -> Non
         rows = ledger.rollouts("Train")
         batches = [ledger.batch(number) for number in range(ledger.batches())]
     trained = [row.id for batch in batches if batch for row in batch.rows]
-    assert len(trained) == len(set(trained)) == len(rows) == 32
+    assert len(trained) == len(set(trained)) == len(rows) == 80
     assert all(row.outcome is not None for row in rows)
 
 
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        ("synchronous", {}),
-        ("continuous", {"collection": {"mode": "Continuous"}, "prompts": {"improveFraction": 0.5}}),
+        ("synchronous", {"algorithm": {"updates": 3}}),
+        (
+            "continuous",
+            {
+                "algorithm": {"updates": 4},
+                "collection": {"mode": "Continuous"},
+                "prompts": {"improveFraction": 0.5, "templates": {"improve": "# {metric}\n"}},
+            },
+        ),
         (
             "window",
             {
                 "collection": {"mode": "Window", "windowSeconds": 3},
-                "algorithm": {"batchSize": None, "durationWeighting": {"mode": "InverseInclusion"}},
+                "algorithm": {
+                    "updates": 3,
+                    "batchSize": None,
+                    "durationWeighting": {"mode": "InverseInclusion"},
+                },
             },
         ),
     ],
@@ -99,6 +125,7 @@ def test_replay_gives_the_runs_digest_in_every_mode(
     miniature: Miniature, name: str, changes: dict[str, Any]
 ) -> None:
     folder = miniature.root / f"mode-{name}"
+    updates = changes["algorithm"]["updates"]
     file = miniature.write({**changes, "evaluation": {"samples": 0}}, name=f"{name}.yaml")
     done = miniature.run("run", file, "--dir", folder)
     assert done.returncode == 0, done.stderr
@@ -107,7 +134,7 @@ def test_replay_gives_the_runs_digest_in_every_mode(
     answer = json.loads(replayed.stdout)
     assert answer["equal"] is True
     assert answer["weightsDigest"] == digests(folder)[-1]
-    assert answer["updates"] == 4
+    assert answer["updates"] == updates
 
 
 def test_replay_with_other_weights_says_what_would_have_been(undisturbed: Path, miniature: Miniature) -> None:
@@ -125,13 +152,8 @@ def test_a_changed_reward_in_the_ledger_is_found_by_replay(undisturbed: Path, mi
         database.execute("UPDATE rollouts SET reward = 2.0 WHERE batch = 1 AND batch_position = 0")
     replayed = miniature.run("replay", folder, "--json")
     assert replayed.returncode == 1
-    assert [update["equal"] for update in json.loads(replayed.stdout)["perUpdate"]] == [
-        True,
-        True,
-        False,
-        False,
-        False,
-    ]
+    equal = [update["equal"] for update in json.loads(replayed.stdout)["perUpdate"]]
+    assert equal == [True, True] + [False] * 9
 
 
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(miniature: Miniature, undisturbed: Path) -> None:
@@ -151,19 +173,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(miniature: Miniature, undist
 def wait_for_rows(folder: Path, process: subprocess.Popen[str]) -> None:
     """Until the first rollout has ended; polls the ledger, which is what anybody else would do."""
     deadline = time.monotonic() + DEADLINE_SECONDS
-    while time.monotonic() < deadline:
+    while events(folder) < 2:
         assert process.poll() is None, process.communicate()[1]
-        if (folder / "ledger.sqlite").exists():
-            with LedgerReader(folder / "ledger.sqlite") as ledger:
-                if any(row.outcome is not None for row in ledger.rollouts()):
-                    return
-        with_patience(process)
-    raise AssertionError("no rollout ended in time")
-
-
-def with_patience(process: subprocess.Popen[str]) -> None:
-    """Wait a moment, or less if the process ends."""
-    try:
-        process.wait(timeout=0.1)
-    except subprocess.TimeoutExpired:
-        return
+        assert time.monotonic() < deadline, "no rollout ended in time"
+        wait_a_moment(process, 0.05)
