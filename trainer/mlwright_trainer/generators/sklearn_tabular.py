@@ -14,7 +14,8 @@ from mlwright_trainer.generators.example import Example
 from mlwright_trainer.generators.families import Family, draw_family
 from mlwright_trainer.generators.script import Script
 
-PROMPT = "# roc_auc\n"
+# The quickstart's draft template, "# {metric}", filled in for the only metric that these scripts aim at.
+PROMPT = "# Area under the ROC curve"
 BROKEN_FRACTION = 0.45
 SCALED_FRACTION = 0.6
 ROUNDED_FRACTION = 0.08

@@ -43,5 +43,7 @@ def encode_messages(tokenizer: Any, messages: Sequence[dict[str, str]]) -> tuple
         )
     except TemplateError as error:
         roles = ", ".join(message["role"] for message in messages)
-        raise UserError(f"the model's chat template refuses messages of the roles {roles}: {error}") from error
+        raise UserError(
+            f"the model's chat template refuses messages of the roles {roles}: {error}"
+        ) from error
     return tuple(tokens)

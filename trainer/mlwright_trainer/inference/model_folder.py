@@ -20,6 +20,8 @@ _PLAIN_TOKENIZERS = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
 def load_model(folder: Path) -> Any:
     """The causal language model in `folder`, in its saved dtype, in evaluation mode. Never asks the network."""
+    if not (folder / "config.json").is_file():
+        raise UserError(f"{folder} is not a Hugging Face folder: it has no config.json")
     try:
         model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto", local_files_only=True)
     except (OSError, ValueError, SafetensorError) as error:
@@ -55,7 +57,9 @@ def end_tokens(folder: Path, model: Any) -> frozenset[int]:
     if any((folder / name).exists() for name in ("tokenizer.json", "tokenizer_config.json")):
         ends |= _ids(load_tokenizer(folder).eos_token_id)
     if not ends:
-        raise UserError(f"{folder}: neither generation_config.json nor the tokenizer names an end-of-text token")
+        raise UserError(
+            f"{folder}: neither generation_config.json nor the tokenizer names an end-of-text token"
+        )
     return frozenset(ends)
 
 

@@ -24,7 +24,9 @@ def load_examples(spec: FineTuning, *, base: Path, seed: int) -> list[Example]:
     if source.generator is not None:
         return generate(source.generator, seed=seed, count=spec.count or GENERATED_COUNT)
     if source.path is None:
-        raise UserError("fineTuning.examples: claim and image can only be used in a cluster; use path or generator")
+        raise UserError(
+            "fineTuning.examples: claim and image can only be used in a cluster; use path or generator"
+        )
     path = base / source.path
     try:
         with path.open(encoding="utf-8") as lines:

@@ -50,7 +50,13 @@ class FineTuned:
 
 
 def fine_tune(
-    model: Any, tokenizer: Any, examples: Sequence[Example], spec: FineTuning, *, seed: int, progress: Progress
+    model: Any,
+    tokenizer: Any,
+    examples: Sequence[Example],
+    spec: FineTuning,
+    *,
+    seed: int,
+    progress: Progress,
 ) -> FineTuned:
     """Train `model` in place. Raises UserError if every example is too long, InternalError on a loss not finite."""
     encoded = encode_examples(tokenizer, examples)
@@ -58,9 +64,13 @@ def fine_tune(
     fitting = [example for example in encoded if len(example) <= limit]
     left_out = len(encoded) - len(fitting)
     if not fitting:
-        raise UserError(f"fineTuning.maxTokens: every one of {len(encoded)} examples is longer than {limit} tokens")
+        raise UserError(
+            f"fineTuning.maxTokens: every one of {len(encoded)} examples is longer than {limit} tokens"
+        )
     started = time.monotonic()
-    batches = [batch for epoch in range(spec.epochs) for batch in _batches(fitting, spec.batch_size, seed + epoch)]
+    batches = [
+        batch for epoch in range(spec.epochs) for batch in _batches(fitting, spec.batch_size, seed + epoch)
+    ]
     losses = _train(model, batches, spec, progress=_throttled(progress, left_out))
     tenth = max(1, len(losses) // 10)
     return FineTuned(
@@ -126,11 +136,19 @@ def _batches(examples: Sequence[Encoded], size: int, seed: int) -> list[list[Enc
 
 
 def _train(
-    model: Any, batches: Sequence[list[Encoded]], spec: FineTuning, *, progress: Callable[[int, int, float], None]
+    model: Any,
+    batches: Sequence[list[Encoded]],
+    spec: FineTuning,
+    *,
+    progress: Callable[[int, int, float], None],
 ) -> list[float]:
     fused = model.device.type in ("cpu", "cuda")
     optimizer = torch.optim.AdamW(
-        model.parameters(), lr=spec.learning_rate, weight_decay=spec.weight_decay, betas=(0.9, 0.95), fused=fused
+        model.parameters(),
+        lr=spec.learning_rate,
+        weight_decay=spec.weight_decay,
+        betas=(0.9, 0.95),
+        fused=fused,
     )
     padding = model.config.pad_token_id or 0
     losses: list[float] = []
@@ -140,7 +158,9 @@ def _train(
             group["lr"] = spec.learning_rate * learning_rate_factor(spec.scheduler, step, len(batches))
         losses.append(_step(model, optimizer, batch, padding, spec.max_gradient_norm))
         if not math.isfinite(losses[-1]):
-            raise InternalError(f"fine-tuning: the loss of step {step} is {losses[-1]}; lower fineTuning.learningRate")
+            raise InternalError(
+                f"fine-tuning: the loss of step {step} is {losses[-1]}; lower fineTuning.learningRate"
+            )
         progress(step + 1, len(batches), losses[-1])
     model.eval()
     return losses
@@ -170,6 +190,8 @@ def _throttled(progress: Progress, left_out: int) -> Callable[[int, int, float],
             return
         last = now
         remaining = (now - started) / step * (steps - step)
-        progress(f"fine-tuning: step {step}/{steps}, loss {loss:.3f}, {remaining:.0f} s left{note}", step / steps)
+        progress(
+            f"fine-tuning: step {step}/{steps}, loss {loss:.3f}, {remaining:.0f} s left{note}", step / steps
+        )
 
     return report

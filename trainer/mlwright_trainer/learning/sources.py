@@ -90,7 +90,9 @@ def _gguf(path: Path) -> LoadedModel:
         model = _model(str(path.parent), where, **options)
         return LoadedModel(_dequantized(model), _tokenizer(str(path.parent), where, **options))
     except ImportError as error:
-        raise UserError(f"{where}: a .gguf file needs the package gguf: pip install 'mlwright[train]'") from error
+        raise UserError(
+            f"{where}: a .gguf file needs the package gguf: pip install 'mlwright[train]'"
+        ) from error
 
 
 def _hub(name: str) -> LoadedModel:
