@@ -67,7 +67,7 @@ def load_answers(task: TaskMounts, *, sealed: bool) -> TaskAnswers:
         sample=_read(task.public / SAMPLE_FILE),
         private=_read(task.private / ANSWERS_FILE),
         sealed=_read(task.sealed / ANSWERS_FILE) if sealed and task.sealed is not None else None,
-        complete=sealed or task.sealed is None,
+        complete=sealed,  # elsewhere the sealed answers are simply not mounted
         grader=task.grader,
     )
 

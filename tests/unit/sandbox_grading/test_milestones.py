@@ -271,7 +271,8 @@ def test_a_call_that_fails_is_not_marked() -> None:
 
 
 def test_a_traceback_is_the_one_of_the_original(tmp_path: Path) -> None:
-    source = "import os\n\n\ndef train(model):\n    return str(model.fit(1 / 0).predict(\n        2))\n\n\ntrain(model)\n"
+    body = "    return str(model.fit(1 / 0).predict(\n        2))\n"
+    source = f"import os\n\n\ndef train(model):\n{body}\n\ntrain(model)\n"
     path = tmp_path / "script.py"
     path.write_text(source)
 
