@@ -49,12 +49,12 @@ docs: setup ## Generate docs/reference from the models and the outcome table
 	@$(BIN)/python docs/generate.py
 
 bench: setup ## Every benchmark that takes minutes; results go to benchmarks/results
-	@for file in $(filter-out benchmarks/quickstart.py,$(wildcard benchmarks/*.py)); do \
+	@for file in $(wildcard benchmarks/*.py); do \
 	  echo "== $$file"; $(BIN)/python "$$file" || exit 1; \
 	done
 
 bench-quickstart: setup ## Five seeds and three controls of the quickstart (hours; resumable)
-	@$(BIN)/python benchmarks/quickstart.py
+	@$(BIN)/python -m benchmarks.quickstart $(ARGS)
 
 parity: setup ## Our PPO against pinned verl and TRL, each in an environment of its own
 	@$(BIN)/python tests/parity/run.py
