@@ -67,8 +67,8 @@ def test_no_tokens_are_no_text(tiny: Path) -> None:
     assert TransformersCodec(tiny).decode(()) == ""
 
 
-@given(st.text(max_size=40))
-def test_any_text_comes_back_as_it_was(tiny: Path, text: str) -> None:
+@given(st.text(max_size=40).filter(lambda text: "<|" not in text))
+def test_any_text_without_special_tokens_comes_back_as_it_was(tiny: Path, text: str) -> None:
     codec = TransformersCodec(tiny)
     tokens = tuple(load_tokenizer(tiny)(text, add_special_tokens=False).input_ids)
     assert codec.decode(tokens) == text

@@ -16,6 +16,7 @@ from mlwright_trainer.inference.batching import BatchBudget
 from mlwright_trainer.inference.decoding import left_padded
 from mlwright_trainer.inference.engine import Generation, GenerationRequest, VersionSpan
 from mlwright_trainer.inference.model_folder import load_model
+from mlwright_trainer.inference.sampling import draw
 from mlwright_trainer.inference.transformers_engine import TransformersEngine
 from safetensors.torch import load_file, save_file
 
@@ -153,9 +154,8 @@ def test_finished_rows_leave_the_batch(
 
     def recording(logits: torch.Tensor, *noise: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         widths.append(len(logits))
-        return original(logits, *noise)
+        return draw(logits, *noise)
 
-    original = decoding.draw
     monkeypatch.setattr(decoding, "draw", recording)
     TransformersEngine(ending, 0).generate(ragged(40))
     assert widths[0] == 40
@@ -244,12 +244,12 @@ def test_a_load_waits_for_the_generation_that_is_running(
     changed = _other(tiny, tmp_path / "1", lambda tensor: tensor * 1.1)
     engine = TransformersEngine(tiny, 0)
     undisturbed = engine.generate(ragged(4))
-    original, loader = decoding.draw, threading.Thread(target=engine.load, args=(1, changed))
+    loader = threading.Thread(target=engine.load, args=(1, changed))
 
     def starting_the_load(*values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         if loader.ident is None:
             loader.start()
-        return original(*values)
+        return draw(*values)
 
     monkeypatch.setattr(decoding, "draw", starting_the_load)
     assert engine.generate(ragged(4)) == undisturbed
