@@ -17,7 +17,8 @@ def _load_builder() -> ModuleType:
     name = "mlwright_tests_ledger_builder"
     if name not in sys.modules:
         spec = spec_from_file_location(name, _BUILDER)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         sys.modules[name] = module = module_from_spec(spec)
         spec.loader.exec_module(module)
     return sys.modules[name]

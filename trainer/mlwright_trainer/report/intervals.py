@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import stdtrit
 
 Interval = tuple[float, float]
 """Low and high end of a 95 % interval."""
@@ -65,6 +64,8 @@ def t_interval(values: Sequence[float]) -> Interval | None:
     """Student's interval of a mean; None under two values."""
     if len(values) < 2:
         return None
+    from scipy.special import stdtrit  # a quarter of a second that `mlwright --help` need not wait for
+
     n, mean = len(values), math.fsum(values) / len(values)
     variance = math.fsum((value - mean) ** 2 for value in values) / (n - 1)
     half = float(stdtrit(n - 1, 0.975)) * math.sqrt(variance / n)
