@@ -9,24 +9,17 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from mlwright_api.patterns import DNS_LABEL, DNS_NAME
+
 GROUP = "mlwright.dev"
 API_VERSION = f"{GROUP}/v1alpha1"
 
-_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-
-DnsLabel = Annotated[str, Field(pattern=_LABEL, max_length=63)]
-DnsName = Annotated[str, Field(pattern=_NAME, max_length=253)]
+DnsLabel = Annotated[str, Field(pattern=DNS_LABEL, max_length=63)]
+DnsName = Annotated[str, Field(pattern=DNS_NAME, max_length=253)]
 Text = Annotated[str, Field(min_length=1, max_length=1024)]
 LabelKey = Annotated[str, Field(min_length=1, max_length=317)]
 LabelValue = Annotated[str, Field(max_length=63)]
 """Of labels and of node selectors."""
-
-PATTERN_WORDS = {
-    _LABEL: "lower-case letters, digits and '-', starting and ending with a letter or digit",
-    _NAME: "lower-case letters, digits, '-' and '.', each part starting and ending with a letter or digit",
-}
-"""What a pattern allows, in words."""
 
 
 class ApiModel(BaseModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from mlwright_api.base import PATTERN_WORDS
+from mlwright_api.patterns import IN_WORDS
 from mlwright_api.violations import RuleViolations
 
 FieldPath = tuple[str | int, ...]
@@ -38,8 +39,14 @@ def explain(error: ValidationError, model: type[BaseModel], value: object) -> li
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """`("spec", "tasks", 0, "name")` as `spec.tasks[0].name`."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+    """`("spec", "tasks", 0, "name")` as `spec.tasks[0].name`; keys that are no names are quoted in brackets."""
+    return "".join(map(_step_text, path)).removeprefix(".")
+
+
+def _step_text(part: str | int) -> str:
+    if isinstance(part, int):
+        return f"[{part}]"
+    return f".{part}" if part.isidentifier() else f"[{json.dumps(part)}]"
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
@@ -138,7 +145,7 @@ def _sentence(details: ErrorDetails) -> str:
         return _choice(str(context["expected"]), given)
     if kind == "string_pattern_mismatch":
         pattern = str(context["pattern"])
-        return f"must be {PATTERN_WORDS.get(pattern, f'text that matches {pattern}')}, not {_name(given)}"
+        return f"must be {IN_WORDS.get(pattern, f'text that matches {pattern}')}, not {_name(given)}"
     return details["msg"].removeprefix("Value error, ")
 
 

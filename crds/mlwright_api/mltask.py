@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from mlwright_api.base import ApiModel, ApiVersion, DnsName, ObjectMeta, Text
+from mlwright_api.patterns import CSV_NAME, METRIC_NAME
 from mlwright_api.quantities import PositiveQuantity, Quantity
 from mlwright_api.violations import Violation, enforce, exactly_one, first_duplicate
 
@@ -43,7 +44,7 @@ class Split(StrEnum):
 class MetricSpec(ApiModel):
     """How a submission is scored."""
 
-    name: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z][a-z0-9_]*$")]
+    name: Annotated[str, Field(min_length=1, max_length=63, pattern=METRIC_NAME)]
     """Name in the registry (`mlwright task metrics`), or any name where the task brings its own grade.py."""
     direction: Direction | None = None
     """Only for a task with its own grade.py; registered metrics know theirs."""
@@ -56,9 +57,7 @@ class MetricSpec(ApiModel):
 class SubmissionSpec(ApiModel):
     """The CSV file that a script has to write."""
 
-    file_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\.csv$", max_length=128)] = (
-        "submission.csv"
-    )
+    file_name: Annotated[str, Field(pattern=CSV_NAME, max_length=128)] = "submission.csv"
     """Written by the script into its working directory."""
     id_column: ColumnName = "id"
     """As in the sample submission."""

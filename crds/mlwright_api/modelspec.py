@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from mlwright_api.base import ApiModel, Text
 from mlwright_api.mltask import ClaimSource
+from mlwright_api.patterns import HUB_NAME
 from mlwright_api.violations import Violation, enforce, exactly_one
 
 
@@ -35,7 +36,7 @@ def _model_type_given(scratch: ScratchModel) -> Iterator[Violation]:
 class ModelSource(ApiModel):
     """Exactly one of these."""
 
-    hub: Annotated[str, Field(pattern=r"^[\w.-]+(/[\w.-]+)?(@[\w./-]+)?$", max_length=256)] | None = None
+    hub: Annotated[str, Field(pattern=HUB_NAME, max_length=256)] | None = None
     """A name on the Hugging Face hub, `owner/name` or `owner/name@revision`; needs the network."""
     claim: ClaimSource | None = None
     """A Hugging Face folder on a PersistentVolumeClaim."""

@@ -11,11 +11,11 @@ from pydantic import Field, model_validator
 from mlwright_api.base import ApiModel, ApiVersion, Condition, DnsLabel, DnsName, ObjectMeta
 from mlwright_api.bounds import NotNegative
 from mlwright_api.mltask import Split, TaskLimits
+from mlwright_api.patterns import DIGEST, FILE_NAME
 from mlwright_api.results import MILESTONES, Milestone, Receipt
 from mlwright_api.violations import Violation, enforce, first_duplicate
 
 FILES_BYTES = 128 * 1024
-DIGEST = r"^sha256:[0-9a-f]{64}$"
 
 
 class Outcome(StrEnum):
@@ -79,7 +79,7 @@ class TaskReferenceTo(ApiModel):
 class ScriptFile(ApiModel):
     """A file of the work folder."""
 
-    path: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=128)]
+    path: Annotated[str, Field(pattern=FILE_NAME, max_length=128)]
     """A name, without folders."""
     content: Annotated[str, Field(max_length=FILES_BYTES)]
     """UTF-8."""

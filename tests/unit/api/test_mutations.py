@@ -134,7 +134,7 @@ RUN_MUTATIONS: list[tuple[str, object, str]] = [
         "a/b",
         "spec.model.source: exactly one of hub, claim, image, path, scratch is required, not hub and path",
     ),
-    ("spec/model/source", {"hub": "a b"}, "spec.model.source.hub: must be"),
+    ("spec/model/source", {"hub": "a b"}, "spec.model.source.hub: must be a hub name such as owner/name"),
     (
         "spec/model/source",
         {"claim": {"name": "c", "path": "../x"}},
@@ -321,7 +321,7 @@ TASK_MUTATIONS: list[tuple[str, object, str]] = [
     ("spec/description", ABSENT, "spec.description: is required"),
     ("spec/metric", "roc_auc", "spec.metric: must be a mapping, not the text 'roc_auc'"),
     ("spec/metric/name", "auc", "spec.metric.name: unknown metric 'auc'"),
-    ("spec/metric/name", "ROC", "spec.metric.name: must be"),
+    ("spec/metric/name", "ROC", "spec.metric.name: must be lower-case letters, digits and '_'"),
     ("spec/metric/direction", "Minimize", "spec.metric.direction: must be Maximize for roc_auc, or left out"),
     (
         "spec/metric/direction",
@@ -352,8 +352,16 @@ TASK_MUTATIONS: list[tuple[str, object, str]] = [
         ["a", "b"],
         "spec.submission.targetColumns: must be one column for roc_auc",
     ),
-    ("spec/submission/fileName", "../x.csv", "spec.submission.fileName: must be"),
-    ("spec/submission/fileName", "x.parquet", "spec.submission.fileName: must be"),
+    (
+        "spec/submission/fileName",
+        "../x.csv",
+        "spec.submission.fileName: must be a file name that ends in .csv",
+    ),
+    (
+        "spec/submission/fileName",
+        "x.parquet",
+        "spec.submission.fileName: must be a file name that ends in .csv",
+    ),
     ("spec/splits", {"strategy": "Group"}, "spec.splits.column: is required with strategy Group"),
     ("spec/splits", {"column": "when"}, "spec.splits.column: is only for the strategies Group and Time"),
     ("spec/data/public", {}, "spec.data.public: exactly one of image, claim, configMap is required"),
@@ -385,11 +393,11 @@ TASK_MUTATIONS: list[tuple[str, object, str]] = [
 ]
 ROLLOUT_MUTATIONS: list[tuple[str, object, str]] = [
     ("spec/taskRef", ABSENT, "spec.taskRef: is required"),
-    ("spec/taskRef/digest", "sha256:xyz", "spec.taskRef.digest: must be"),
+    ("spec/taskRef/digest", "sha256:xyz", "spec.taskRef.digest: must be sha256: and 64 hexadecimal digits"),
     ("spec/policyVersion", -1, "spec.policyVersion: must be at least 0, not -1"),
     ("spec/files", [], "spec.files: must not be empty"),
-    ("spec/files/0/path", "../script.py", "spec.files[0].path: must be"),
-    ("spec/files/0/path", "a/b.py", "spec.files[0].path: must be"),
+    ("spec/files/0/path", "../script.py", "spec.files[0].path: must be a file name: letters"),
+    ("spec/files/0/path", "a/b.py", "spec.files[0].path: must be a file name: letters"),
     ("spec/files/0/content", "x" * 131_073, "spec.files[0].content: must have at most 131072 characters"),
     (
         "spec/files/0/content",
