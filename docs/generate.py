@@ -1,4 +1,4 @@
-"""Writes the generated pages of docs/reference: one a kind, from the models, and the outcome table.
+"""Writes the generated pages of docs/reference: one a kind, from the models, the outcome table, the metrics.
 
 python docs/generate.py           writes them
 python docs/generate.py --check   exits with 1 if one is not current
@@ -17,6 +17,7 @@ from mlwright_api.mltask import MLTask
 from mlwright_api.presets import DESIGN_DEFAULTS, PRESETS
 from mlwright_api.rollout import Outcome, Rollout
 from mlwright_api.trainingrun import TrainingRun
+from mlwright_sandbox.metrics.reference import metrics_page
 from pydantic.alias_generators import to_camel
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -62,7 +63,10 @@ EARNS: Mapping[Outcome, str] = {
 def pages() -> dict[Path, str]:
     """Every generated page and its text."""
     made = {REFERENCE / f"{name}.md": kind_page(*KINDS[name]) for name in KINDS}
-    return made | {REFERENCE / "outcomes.md": outcomes_page()}
+    return made | {
+        REFERENCE / "outcomes.md": outcomes_page(),
+        REFERENCE / "metrics.md": metrics_page(NOTICE),
+    }
 
 
 def kind_page(model: type[ApiModel], summary: str) -> str:

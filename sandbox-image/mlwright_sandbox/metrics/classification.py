@@ -17,7 +17,7 @@ from sklearn.metrics import (
 )
 
 from mlwright_sandbox.errors import AnswersError
-from mlwright_sandbox.metrics.columns import Column, Metric, single
+from mlwright_sandbox.metrics.columns import Column, Metric, described, single
 
 _AVERAGED = {"f1": f1_score, "precision": precision_score, "recall": recall_score}
 Codes = npt.NDArray[np.intp]
@@ -45,9 +45,9 @@ def mcc(answers: Column, predictions: Column) -> float:
 
 
 def averaged(name: str) -> Metric:
-    """F1, precision or recall; a class that is never predicted counts as 0.
+    """A class that is never predicted counts as 0; without averaging it is Binary for two labels, else Macro.
 
-    Without `averaging` it is Binary for two labels (the greater one is positive), else Macro.
+    Binary takes the greater label as positive.
     """
     measure = _AVERAGED[name]
 
@@ -62,7 +62,7 @@ def averaged(name: str) -> Metric:
         positive = classes[1]
         return float(measure(truth == positive, guess == positive, zero_division=0))
 
-    return score
+    return described(score, averaged.__doc__)
 
 
 def quadratic_weighted_kappa(answers: Column, predictions: Column) -> float:

@@ -26,7 +26,11 @@ class Frame(Protocol):
 
 def single(score: Callable[[Column, Column], float]) -> Metric:
     """A metric of one target column."""
-    return lambda answers, predictions, _spec: score(answers[0], predictions[0])
+
+    def one(answers: Sequence[Column], predictions: Sequence[Column], _spec: MetricSpec) -> float:
+        return score(answers[0], predictions[0])
+
+    return described(one, score.__doc__)
 
 
 def mean_over_columns(score: Callable[[Column, Column], float]) -> Metric:
@@ -35,7 +39,13 @@ def mean_over_columns(score: Callable[[Column, Column], float]) -> Metric:
     def mean(answers: Sequence[Column], predictions: Sequence[Column], _spec: MetricSpec) -> float:
         return float(np.mean([score(*pair) for pair in zip(answers, predictions, strict=True)]))
 
-    return mean
+    return described(mean, score.__doc__)
+
+
+def described(metric: Metric, text: str | None) -> Metric:
+    """The metric, with its rules as its docstring: docs/reference/metrics.md shows them."""
+    metric.__doc__ = text
+    return metric
 
 
 def matrix(columns: Sequence[Column]) -> Numbers:
