@@ -21,6 +21,7 @@ from mlwright_trainer.tasks.public_files import PublicFiles, PublicTable, canoni
 _FEWEST_ROWS = 10
 _AGREEMENT = 0.99
 """Share of rows from which on a column counts as the answers: a few wrong ones do not hide a leak."""
+_FEWEST_BITS = 40
 _TELLING_VALUES = 20
 """With fewer distinct values, the same values in another order say nothing but how frequent they are."""
 
@@ -47,6 +48,12 @@ class Secret:
     @property
     def telling(self) -> bool:
         return self.values.nunique() > 1
+
+    @property
+    def bits(self) -> float:
+        """Information in the values one after the other; few bits occur anywhere by chance."""
+        shares = self.values.value_counts(normalize=True).to_numpy()
+        return float(-len(self.values) * (shares * np.log2(shares)).sum())
 
 
 def find_leaks(files: PublicFiles, answers: Answers, *, sample_ids: list[str]) -> list[Leak]:
@@ -141,6 +148,8 @@ def _orders(secret: Secret, sample_ids: list[str]) -> list[pd.Series]:
 
 def _by_order(table: PublicTable, secret: Secret, orders: list[pd.Series]) -> Iterator[Leak]:
     """The column is, or contains, the answers one after the other."""
+    if secret.bits < _FEWEST_BITS:
+        return
     needles = {"\n" + "\n".join(order) + "\n" for order in orders}
     for name in table.columns:
         column = table.columns[name]

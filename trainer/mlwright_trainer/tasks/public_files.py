@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 _LARGEST_BYTES = 1 << 30
+_LARGEST_WORDS_BYTES = 16 << 20
 _WIDEST_COLUMNS = 4096
 _TOKEN = re.compile(r"[^\s,;:|\[\]{}\"'()]+")
 
@@ -111,25 +112,47 @@ def _json_tables(content: object, name: str) -> Iterator[PublicTable]:
 
 
 def _text_tables(path: Path, name: str) -> Iterator[PublicTable]:
-    """As CSV with whatever separates the columns, with and without a header; else as a list of words."""
+    """As CSV with whatever separates the columns, with and without a header, and as words one after the other."""
     for separator in (",", ";", "\t", "|"):
-        try:
-            table = pd.read_csv(
-                path, sep=separator, dtype=str, keep_default_na=False, header=None, encoding="utf-8-sig"
-            )
-        except (pd.errors.ParserError, pd.errors.EmptyDataError):
-            continue
-        if table.shape[1] > 1 or separator == "|":
-            headed = table[1:].reset_index(drop=True).set_axis(_distinct(table.iloc[0]), axis=1)
-            yield _canonical_table(name, headed)
-            yield _canonical_table(name, table)
-            return
-    yield _token_table(name, path.read_text("utf-8"))
+        table = _separated(path, separator)
+        if table is not None and table.shape[1] > 1:
+            yield from _headed_and_not(table, name)
+            break
+    else:
+        lines = path.read_text("utf-8-sig").splitlines()
+        yield from _headed_and_not(pd.DataFrame({"lines": pd.Series(lines, dtype=object)}), name)
+    if path.stat().st_size <= _LARGEST_WORDS_BYTES:
+        yield from _word_table(path, name)
+
+
+def _separated(path: Path, separator: str) -> pd.DataFrame | None:
+    try:
+        return pd.read_csv(
+            path, sep=separator, dtype=str, keep_default_na=False, header=None, encoding="utf-8-sig"
+        )
+    except (pd.errors.ParserError, pd.errors.EmptyDataError):
+        return None
+
+
+def _headed_and_not(table: pd.DataFrame, name: str) -> Iterator[PublicTable]:
+    if len(table):
+        headed = table[1:].reset_index(drop=True).set_axis(_distinct(table.iloc[0]), axis=1)
+        yield _canonical_table(name, headed)
+    yield _canonical_table(name, table)
+
+
+def _word_table(path: Path, name: str) -> Iterator[PublicTable]:
+    try:
+        text = path.read_text("utf-8-sig")
+    except UnicodeDecodeError:  # compressed; read as a table above
+        return
+    yield _token_table(name, text)
 
 
 def _token_table(name: str, text: str) -> PublicTable:
     words = pd.Series(_TOKEN.findall(text), dtype=object)
-    return PublicTable(name, pd.DataFrame({"words": canonical(words)}))
+    numbers = pd.to_numeric(words, errors="coerce")
+    return PublicTable(name, pd.DataFrame({"words": words.where(numbers.isna(), canonical(numbers))}))
 
 
 def _canonical_table(name: str, table: pd.DataFrame) -> PublicTable:

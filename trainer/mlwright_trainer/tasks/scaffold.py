@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from mlwright_api.mltask import (
     TaskLimits,
     TaskReference,
 )
+from mlwright_api.results import GraderResult
 
 from mlwright_trainer.errors import UserError
 from mlwright_trainer.tasks import scaffold_text
@@ -39,6 +40,9 @@ _MOST_CLASSES = 1000
 _POSITIVE = {"1", "1.0", "yes", "true", "y", "t", "positive"}
 
 
+Grade = Callable[[TaskFolder, bytes, tuple[Split, ...]], GraderResult]
+
+
 @dataclass(frozen=True)
 class NewTask:
     """What a task is made from; `kind` None: the metric's only kind."""
@@ -53,10 +57,10 @@ class NewTask:
     seed: int = 0
 
 
-def new_task(new: NewTask) -> TaskFolder:
+def new_task(new: NewTask, *, grade: Grade = grade_submission) -> TaskFolder:
     """Write a task folder that is ready to check: manifest, table, prepare.py, solution.py, the data itself.
 
-    Raises UserError; then nothing is there.
+    `grade` scores the constant predictor, whose score is recorded. Raises UserError; then nothing is there.
     """
     info = _metric(new.metric)
     kind = _kind(new, info)
@@ -70,7 +74,7 @@ def new_task(new: NewTask) -> TaskFolder:
             made = Path(staging) / "task"
             made.mkdir()
             _write(made, new, table, plan)
-            _prepare(made)
+            _prepare(made, grade)
             if new.folder.is_dir():
                 new.folder.rmdir()
             made.rename(new.folder)
@@ -80,10 +84,10 @@ def new_task(new: NewTask) -> TaskFolder:
     return load_task(new.folder)
 
 
-def _prepare(folder: Path) -> None:
+def _prepare(folder: Path, grade: Grade) -> None:
     """Make the data, and record what the constant predictor scores."""
     task = prepare_task(folder).task
-    sample = grade_submission(task, task.sample.read_bytes(), (Split.REWARD,))
+    sample = grade(task, task.sample.read_bytes(), (Split.REWARD,))
     record_reference(folder / MANIFEST, baseline=sample.scores.get(Split.REWARD, 0.0))
 
 
