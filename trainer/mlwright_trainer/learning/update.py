@@ -21,6 +21,7 @@ from mlwright_trainer.learning.kl import kl_estimate, next_coefficient
 from mlwright_trainer.learning.losses import PolicyLoss, policy_loss, token_scale, value_loss
 from mlwright_trainer.learning.networks import CausalPolicy, Critic, Reference, TokenOutputs
 from mlwright_trainer.learning.packing import Packed, microbatches, minibatches, pack, row_tokens, seeded
+from mlwright_trainer.learning.parallel import Workers, whole
 from mlwright_trainer.learning.schedule import learning_rate_factor
 
 
@@ -34,6 +35,7 @@ class Learning:
     policy_optimizer: Optimizer
     critic_optimizer: Optimizer
     kl_coefficient: float
+    workers: Workers
     running: RunningMoments = field(default_factory=RunningMoments)
 
 
@@ -50,8 +52,22 @@ class Trace:
     critic_gradient_norms: list[float] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Part:
+    """A micro-batch of this process: `scale` [R] is what each row's token losses are multiplied by."""
+
+    packed: Packed
+    scale: Tensor
+    idle: bool
+
+
 def start(
-    spec: TrainingRunSpec, policy: CausalPolicy, critic: Critic, reference: Reference | None
+    spec: TrainingRunSpec,
+    *,
+    policy: CausalPolicy,
+    critic: Critic,
+    reference: Reference | None,
+    workers: Workers,
 ) -> Learning:
     """Fresh optimizers and statistics around the networks."""
     algorithm = spec.algorithm
@@ -62,6 +78,7 @@ def start(
         AdamW(policy.parameters(), lr=algorithm.learning_rate, weight_decay=algorithm.weight_decay),
         AdamW(_learning(critic), lr=algorithm.critic_learning_rate, weight_decay=algorithm.weight_decay),
         kl_coefficient=algorithm.kl.coefficient,
+        workers=workers,
     )
 
 
@@ -85,6 +102,7 @@ def prepare(state: Learning, batch: Batch, spec: TrainingRunSpec) -> Experience:
         reference=state.reference,
         running=state.running,
         kl_coefficient=state.kl_coefficient,
+        workers=state.workers,
     )
 
 
@@ -98,6 +116,7 @@ def learn(state: Learning, data: Experience, spec: TrainingRunSpec, *, number: i
         generator = seeded(spec.seed, "minibatches", number, epoch)
         for indices in minibatches(rows, size=algorithm.minibatch_size, generator=generator):
             _step(state, data, spec, indices=indices, trace=trace, number=number)
+    state.workers.total(trace.clipped, trace.truncated, trace.visits)
     if data.kl is not None:
         measured = float(data.kl.sum() / data.forward.mask.sum())
         state.kl_coefficient = next_coefficient(
@@ -162,18 +181,38 @@ def accumulate(
         kind=spec.algorithm.loss_aggregation,
         max_tokens=spec.sampling.max_tokens,
     ).float()
-    policy_sum = value_sum = 0.0
-    for group in microbatches(row_tokens(rows), budget=spec.algorithm.microbatch_tokens):
-        packed = pack(data.rows, [indices[i] for i in group], device=data.weights.device)
-        with torch.set_grad_enabled(policy_learns):
-            out = _policy_outputs(state, packed, spec, needed=policy_learns)
-        if policy_learns and out is not None:
-            policy_sum += _backward(
-                _policy_losses(out, data, packed, spec, state, trace), scale, packed, data
-            )
-        values = state.critic(packed, out.hidden if out is not None else None)
-        value_sum += _backward(_value_losses(values, data, packed, spec), scale, packed, data)
+    workers, sums = state.workers, torch.zeros(2, device=data.weights.device)
+    for share in workers.shares(microbatches(row_tokens(rows), budget=spec.algorithm.microbatch_tokens)):
+        packed = pack(data.rows, [indices[i] for i in share], device=data.weights.device)
+        # FSDP averages gradients over the processes; scaled up by their number the average is the sum.
+        part = Part(packed, scale * (0 if share.idle else workers.size), share.idle)
+        sums += _gradients(state, data, spec, part=part, trace=trace, policy_learns=policy_learns)
+    workers.total(sums)
+    policy_sum, value_sum = (sums / workers.size).tolist()
     return policy_sum, value_sum
+
+
+def _gradients(
+    state: Learning,
+    data: Experience,
+    spec: TrainingRunSpec,
+    *,
+    part: Part,
+    trace: Trace,
+    policy_learns: bool,
+) -> Tensor:
+    """Add one micro-batch's gradients; its share of the policy and value loss, [2]."""
+    policy = torch.zeros((), device=part.scale.device)
+    with torch.set_grad_enabled(policy_learns):
+        out = _policy_outputs(state, part.packed, spec, needed=policy_learns)
+    if policy_learns and out is not None:
+        terms = _surrogate(out, data, part.packed, spec)
+        if not part.idle:
+            _record(trace, terms, part.packed)
+        losses = _with_penalties(terms.losses, out, data, part.packed, spec, coefficient=state.kl_coefficient)
+        policy = _backward(losses, part, data)
+    values = state.critic(part.packed, out.hidden if out is not None else None)
+    return torch.stack([policy, _backward(_value_losses(values, data, part.packed, spec), part, data)])
 
 
 def _policy_outputs(
@@ -189,18 +228,10 @@ def _policy_outputs(
     )
 
 
-def _policy_losses(
-    out: TokenOutputs,
-    data: Experience,
-    packed: Packed,
-    spec: TrainingRunSpec,
-    state: Learning,
-    trace: Trace,
-) -> Tensor:
-    """[B, T]: the clipped surrogate, plus KL to the reference, minus entropy; weights are in the
-    advantages."""
+def _surrogate(out: TokenOutputs, data: Experience, packed: Packed, spec: TrainingRunSpec) -> PolicyLoss:
+    """[B, T]: the clipped objective; duration weights are in the advantages."""
     algorithm = spec.algorithm
-    terms = policy_loss(
+    return policy_loss(
         logprobs=out.logprobs,
         prox_logprobs=_cells(data.forward.prox, packed),
         behaviour_logprobs=_cells(data.forward.behaviour, packed),
@@ -210,13 +241,22 @@ def _policy_losses(
         dual_clip=algorithm.dual_clip,
         importance_cap=algorithm.importance_cap,
     )
-    _record(trace, terms, packed)
-    losses = terms.losses
+
+
+def _with_penalties(
+    losses: Tensor,
+    out: TokenOutputs,
+    data: Experience,
+    packed: Packed,
+    spec: TrainingRunSpec,
+    *,
+    coefficient: float,
+) -> Tensor:
+    """[B, T]: plus KL to the reference, minus entropy, neither of them weighted by duration."""
+    algorithm = spec.algorithm
     if data.forward.reference is not None and algorithm.kl.placement == "Loss":
         ref = _cells(data.forward.reference, packed)
-        losses = losses + state.kl_coefficient * kl_estimate(
-            out.logprobs, ref, estimator=algorithm.kl.estimator
-        )
+        losses = losses + coefficient * kl_estimate(out.logprobs, ref, estimator=algorithm.kl.estimator)
     if algorithm.entropy_coefficient > 0:
         losses = losses - algorithm.entropy_coefficient * out.entropies
     return losses
@@ -233,13 +273,14 @@ def _value_losses(values: Tensor, data: Experience, packed: Packed, spec: Traini
     return losses * data.weights[packed.rows, None].float()
 
 
-def _backward(losses: Tensor, scale: Tensor, packed: Packed, data: Experience) -> float:
+def _backward(losses: Tensor, part: Part, data: Experience) -> Tensor:
     """Add the gradient of the scaled sum; InternalError naming the rows whose loss is not finite."""
-    shares = losses * packed.mask * scale[packed.rows, None]
+    packed = part.packed
+    shares = losses * packed.mask * part.scale[packed.rows, None]
     require_finite_rows(shares.detach(), [data.rows[i] for i in packed.rows.tolist()], what="the loss")
     total = shares.sum()
     total.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
-    return float(total.detach())
+    return total.detach()
 
 
 def _advance(
@@ -250,7 +291,7 @@ def _advance(
     network: str,
 ) -> float:
     """Clip, check, step, clear; the norm before clipping."""
-    norm = torch.nn.utils.clip_grad_norm_(parameters, spec.algorithm.max_gradient_norm)
+    norm = whole(torch.nn.utils.clip_grad_norm_(parameters, spec.algorithm.max_gradient_norm))
     require_finite_gradient(norm, rows, network=network)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)

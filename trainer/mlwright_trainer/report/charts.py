@@ -274,14 +274,21 @@ def distinct_share(run: RunReport) -> Figure | None:
     """Distinct scripts of a batch as a share of its rows: a policy that copies itself shows here."""
     points = [(float(u.update), u.distinct_scripts / u.rows if u.rows else None) for u in run.per_update]
     return _over_updates(
-        "distinct", "Distinct scripts", "share of the batch", points, "s5", 0.0, 1.0, percent
+        "distinct",
+        "Distinct scripts",
+        "share of the batch",
+        points,
+        "s5",
+        floor=0.0,
+        ceiling=1.0,
+        format=percent,
     )
 
 
 def execution_seconds(run: RunReport) -> Figure | None:
     """Mean execution time of the scripts of each batch."""
     points = [(float(u.update), u.execution_seconds_mean) for u in run.per_update]
-    return _over_updates("seconds", "Mean execution time", "seconds", points, "s4", 0.0)
+    return _over_updates("seconds", "Mean execution time", "seconds", points, "s4", floor=0.0)
 
 
 HEALTH: Sequence[tuple[str, str, str, float | None, float | None]] = (
@@ -302,7 +309,9 @@ def health(run: RunReport) -> list[Figure]:
     figures = []
     for name, title, unit, floor, ceiling in HEALTH:
         points = [(float(u.update), u.metrics.get(name)) for u in run.per_update]
-        figures.append(_over_updates(f"health-{name}", title, unit, points, "s6", floor, ceiling))
+        figures.append(
+            _over_updates(f"health-{name}", title, unit, points, "s6", floor=floor, ceiling=ceiling)
+        )
     return [figure for figure in figures if figure is not None]
 
 
@@ -312,6 +321,7 @@ def _over_updates(
     unit: str,
     points: Sequence[tuple[float, float | None]],
     style: str,
+    *,
     floor: float | None = None,
     ceiling: float | None = None,
     format: Callable[[float], str] | None = None,

@@ -85,6 +85,7 @@ def _intervals(
     unit: str,
     rows: Sequence[IntervalRow | None],
     rules: Sequence[Rule] = (),
+    *,
     domain: tuple[float, float] | None = None,
 ) -> Figure | None:
     known = [row for row in rows if row is not None]

@@ -35,8 +35,8 @@ def update_reports(record: RunRecord, family: Family) -> list[UpdateReport]:
             batches.get(number, []),
             published.get(number),
             record.effective_sizes.get(number),
-            record.scale,
-            family,
+            scale=record.scale,
+            family=family,
         )
         for number in sorted(record.batch_sizes)
     ]
@@ -47,6 +47,7 @@ def _update_report(
     rows: Sequence[RolloutRow],
     update: UpdateRow | None,
     effective: float | None,
+    *,
     scale: RunScale,
     family: Family,
 ) -> UpdateReport:
