@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from mlwright_api.mltask import MetricSpec
-from sklearn.metrics import average_precision_score, roc_auc_score
+from scipy.stats import rankdata
+from sklearn.metrics import average_precision_score
 
 from mlwright_sandbox.errors import AnswersError
 from mlwright_sandbox.metrics.columns import (
@@ -25,9 +26,16 @@ LOG_LOSS_CLIP = 1e-15
 
 
 def roc_auc(answers: Column, predictions: Column) -> float:
-    """Area under the ROC curve; ties count half; needs both classes."""
+    """Share of pairs of a positive and a negative row that are in the right order; ties count half.
+
+    Needs both classes.
+    """
     require_both_classes(answers)
-    return float(roc_auc_score(answers, predictions))
+    # From the ranks, as Mann and Whitney: a tenth of scikit-learn's time, which is most of a grading's.
+    positive = answers == 1
+    count = int(positive.sum())
+    above = rankdata(predictions)[positive].sum() - count * (count + 1) / 2
+    return float(above / (count * (len(answers) - count)))
 
 
 def gini(answers: Column, predictions: Column) -> float:

@@ -16,14 +16,14 @@ _RULES = f"""
 - CSV in UTF-8, separated by commas, with a header. A byte-order mark, any line ends, quoting, blank lines, another
   order of rows or columns, and blanks around names, ids and numbers change nothing. Any other encoding, a NUL byte,
   other delimiters and compressed or binary files are refused, with the byte or the line.
-- The columns are the id column and the target columns. An extra column is refused: most often it is the data frame's
-  index (`index=False`), and a column that is silently ignored hides a mistake.
+- The columns are the id column and the target columns. An extra column is refused: most often it is the data
+  frame's index (`index=False`), and a column that is silently ignored hides a mistake.
 - The ids are those of `sample_submission.csv`, each once. Where all of these are whole numbers, `12.0` is `12`.
 - Numbers are finite, in plain decimal or scientific notation, and read exactly. `nan`, `inf`, `1e400`, `0x10`,
   `1_000`, `1,000`, `True` and digits of other scripts are refused.
-- Probabilities lie in [0, 1]; those at most {PROBABILITY_TOLERANCE:g} outside are clipped. For `log_loss` and `brier` of
-  several columns (one a class) a row may miss the sum 1 by {ROW_SUM_TOLERANCE:g} and is then normalized. Log loss moves
-  probabilities into [{LOG_LOSS_CLIP:g}, 1 - {LOG_LOSS_CLIP:g}].
+- Probabilities lie in [0, 1]; those at most {PROBABILITY_TOLERANCE:g} outside are clipped. For `log_loss` and `brier`
+  of several columns (one a class) a row may miss the sum 1 by {ROW_SUM_TOLERANCE:g} and is then normalized. Log loss
+  moves probabilities into [{LOG_LOSS_CLIP:g}, 1 - {LOG_LOSS_CLIP:g}].
 - Labels that are all plain numbers are compared as numbers (`1.0` is `1`), others as text without the blanks around
   them. A label that neither the answers nor the sample have counts as wrong; it is refused where there are only two
   labels, where the labels are whole numbers and it is not, or where more than {UNKNOWN_SHARE:.0%} of the rows have such
@@ -40,8 +40,8 @@ every target column orders the rows as the sample submission does, ties included
 
 `grade(submission, answers) -> float` gets two pandas data frames with the id column and the target columns: the rows
 of one split, in the same order in both, index 0, 1, ... The submission has passed everything above. To refuse it,
-raise `InvalidSubmissionError` (from `mlwright_sandbox.errors`, or any class of that name) or `ValueError` with a reason;
-any other exception becomes the reason `grade.py raised ...`. Such a task sets `metric.direction`.
+raise `InvalidSubmissionError` (from `mlwright_sandbox.errors`, or any class of that name) or `ValueError` with a
+reason; any other exception becomes the reason `grade.py raised ...`. Such a task sets `metric.direction`.
 """
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from mlwright_api.metric_catalog import CATALOG
 from mlwright_api.results import MILESTONES
 from mlwright_sandbox.metrics import RANKING
