@@ -8,6 +8,7 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from mlwright_sandbox.errors import InvalidSubmissionError
 from mlwright_sandbox.reasons import amount, counted, named, nearest, quoted
@@ -28,6 +29,9 @@ _MAGIC = {
     b"\x80\x05": "a pickle",
 }
 _FIELD_BYTES = 1 << 20
+_EXTRA_COLUMNS_READ = 1000
+_ROWS_READ_TIMES, _ROWS_READ_MORE = 4, 10_000
+"""Floods are cut off well beyond what an honest mistake (training rows, several predictions a row) amounts to."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,12 @@ class Table:
         return len(self.lines)
 
 
-def parse_table(content: bytes, wanted: Sequence[str], *, others: bool = False) -> Table:
+def parse_table(
+    content: bytes, wanted: Sequence[str], *, others: bool = False, rows_expected: int | None = None
+) -> Table:
     """The columns `wanted` of a CSV file, in any order; there must be no others, unless `others` allows them.
+
+    Where `rows_expected` is given, far more rows are refused without being read.
 
     Blank lines are skipped and blanks around column names dropped, as pandas users expect; a byte-order mark
     and any line ends are accepted. Errors: InvalidSubmissionError, one line without the file's name.
@@ -54,9 +62,14 @@ def parse_table(content: bytes, wanted: Sequence[str], *, others: bool = False) 
     header = next(reader, None)
     if header is None:
         raise InvalidSubmissionError("is empty")
+    if len(header[1]) > len(wanted) + _EXTRA_COLUMNS_READ:
+        raise InvalidSubmissionError(f"has {len(header[1]):,} columns where {len(wanted)} are expected")
     names = [name.strip() for name in header[1]]
     _check_header(names, wanted, others=others)
-    lines, rows = _same_width(reader, len(names))
+    most = None if rows_expected is None else _ROWS_READ_TIMES * rows_expected + _ROWS_READ_MORE
+    lines, rows = _same_width(islice(reader, most), len(names))
+    if most is not None and len(rows) == most:
+        raise InvalidSubmissionError(f"has {most:,} rows or more where {rows_expected:,} are expected")
     if not rows:
         raise InvalidSubmissionError("has a header and no rows")
     return Table(dict(zip(names, zip(*rows, strict=True), strict=True)), lines)

@@ -41,7 +41,8 @@ def read_predictions(content: bytes, expected: Expectation) -> dict[str, Column]
     Errors: InvalidSubmissionError, one line without the file's name.
     """
     submission = expected.spec.submission
-    table = parse_table(content, [submission.id_column, *submission.target_columns])
+    wanted = [submission.id_column, *submission.target_columns]
+    table = parse_table(content, wanted, rows_expected=len(expected.identifiers.ids))
     order = order_rows(table, submission.id_column, expected.identifiers)
     typed = {
         name: _typed(Cells(name, table.columns[name], table.lines), expected)

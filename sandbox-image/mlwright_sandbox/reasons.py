@@ -8,6 +8,7 @@ from collections.abc import Sequence
 REASON_CHARACTERS = 512
 _QUOTED_CHARACTERS = 40
 _NAMED = 3
+_COMPARED = 1000
 
 
 def one_line(text: str) -> str:
@@ -44,8 +45,10 @@ def named(values: Sequence[str]) -> str:
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
-    """The one of `known` that resembles `name` most, whatever its case, if any does."""
-    folded = {candidate[:_QUOTED_CHARACTERS].casefold(): candidate for candidate in reversed(known)}
+    """The one of `known` (of the first thousand) that resembles `name` most, whatever its case, if any does."""
+    folded = {
+        candidate[:_QUOTED_CHARACTERS].casefold(): candidate for candidate in reversed(known[:_COMPARED])
+    }
     close = difflib.get_close_matches(name[:_QUOTED_CHARACTERS].casefold(), folded, n=1)
     return folded[close[0]] if close else None
 

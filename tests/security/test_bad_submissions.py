@@ -90,6 +90,24 @@ def rows(header: str, *lines: str) -> bytes:
 GOOD_CHURN = churn("0.1", "0.2", "0.9", "0.8", "0.3", "0.7")
 
 CONTENTS = [
+    Bad(
+        "a flood of rows",
+        CHURN,
+        b"id,churn\n" + b"1,0\n" * 4_000_000,
+        "submission.csv has 10,024 rows or more where 6 are expected",
+    ),
+    Bad(
+        "a flood of columns",
+        CHURN,
+        b"id,churn" + b"," * 10_000_000 + b"\n",
+        "submission.csv has 10,000,002 columns where 2 are expected",
+    ),
+    Bad(
+        "a flood of digits",
+        PRICES,
+        rows("id,price", "1,1", "2," + "9" * 1_000_000, "3,1", "4,2"),
+        "submission.csv: line 3: 'price' is '9999999999999999999…', too large",
+    ),
     Bad("empty", CHURN, b"", "submission.csv is empty"),
     Bad("only blanks", CHURN, b" \r\n\t\n  ", "submission.csv is empty"),
     Bad("only a byte-order mark", CHURN, codecs.BOM_UTF8, "submission.csv is empty"),
