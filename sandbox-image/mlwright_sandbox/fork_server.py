@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 from mlwright_sandbox import kernel, landlock, namespaces, processes, runner, seccomp, wire
 from mlwright_sandbox.errors import IsolationError
-from mlwright_sandbox.lock import Lock
+from mlwright_sandbox.lock import PROCESSES, Lock
 from mlwright_sandbox.script import Place
 from mlwright_sandbox.wire import Job
 
@@ -48,6 +48,7 @@ _THREAD_VARIABLES = (
     "VECLIB_MAXIMUM_THREADS",
 )
 ONE_THREAD = dict.fromkeys(_THREAD_VARIABLES, "1")
+_SPARE_PROCESSES = 1024
 HASH_SEED = "0"
 """A forked child has its server's string hashes, so they are the same in every rollout."""
 
@@ -99,14 +100,17 @@ def make_setting(message: Mapping[str, Any]) -> Setting:
     if kind == NAMESPACES:
         own = (namespaces.WORK, namespaces.TEMPORARY, namespaces.SHARED)
         access = landlock.Access(read=(Path("/"),), write=own, devices=_DEVICES)
+        processes_limit = PROCESSES
     else:
         read, listed = (tuple(map(Path, message[name])) for name in ("read", "list"))
         access = landlock.Access(read=read, list=listed, devices=_DEVICES)
+        # This user's other processes count, too; the runner looks at the exact number.
+        processes_limit = processes.count_of_user(os.getuid()) + _SPARE_PROCESSES
     try:
         program = seccomp.compile_filter(alone=kind != NAMESPACES)
     except IsolationError:
         program = None
-    return Setting(kind, public, Lock(program, kernel.landlock_abi() > 0, access))
+    return Setting(kind, public, Lock(program, kernel.landlock_abi() > 0, access, processes_limit))
 
 
 _DEVICES = tuple(Path("/dev", name) for name in ("null", "zero", "full", "random", "urandom"))

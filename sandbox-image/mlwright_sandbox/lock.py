@@ -23,11 +23,13 @@ class Lock:
     """The compiled filter; None where libseccomp is missing."""
     landlocked: bool
     access: landlock.Access
+    processes: int = PROCESSES
+    """What RLIMIT_NPROC is set to, which counts per user and user namespace (and not at all for real root)."""
 
 
 def engage(lock: Lock, *, memory_bytes: int, file_bytes: int) -> None:
     """Lock the calling process and everything that it will start. Raises OSError if any part fails."""
-    set_limits(memory_bytes=memory_bytes, file_bytes=file_bytes)
+    set_limits(memory_bytes=memory_bytes, file_bytes=file_bytes, processes=lock.processes)
     kernel.drop_capabilities()
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     if lock.landlocked:
@@ -43,12 +45,12 @@ def engaged(lock: Lock) -> bool:
     return unprivileged and filtered == (lock.seccomp is not None)
 
 
-def set_limits(*, memory_bytes: int, file_bytes: int) -> None:
+def set_limits(*, memory_bytes: int, file_bytes: int, processes: int) -> None:
     """Resource limits: a backstop for memory (one process), files, processes; no core dumps."""
     # What the fork server has mapped is shared with it and not the script's.
     _lower(resource.RLIMIT_DATA, mapped_bytes() + memory_bytes)
     _lower(resource.RLIMIT_FSIZE, file_bytes)
-    _lower(resource.RLIMIT_NPROC, PROCESSES)
+    _lower(resource.RLIMIT_NPROC, processes)
     _lower(resource.RLIMIT_NOFILE, OPEN_FILES)
     for without in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
         _lower(without, 0)

@@ -47,6 +47,16 @@ def all_processes() -> list[Process]:
     return found
 
 
+def count_of_user(user: int) -> int:
+    """Processes and threads that belong to a user."""
+    count = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if folder.stat().st_uid == user:
+                count += len(list((folder / "task").iterdir()))
+    return count
+
+
 def descendants(processes: Iterable[Process], root: int) -> list[Process]:
     """Everything that descends from `root`, which is not part of it."""
     children: dict[int, list[Process]] = {}

@@ -31,6 +31,7 @@ _TICK_SECONDS = 0.05
 _WALK_SECONDS = 0.25
 """Between two looks at a whole /proc or a folder without a size of its own."""
 _START_SECONDS = 30.0
+_OWN_MOUNTS = (namespaces.WORK, namespaces.TEMPORARY, namespaces.SHARED)
 
 
 class Tail:
@@ -160,7 +161,7 @@ def _start(job: Job, place: Place, control: socket.socket) -> Watch:
     nonce = Line.new_nonce()
     if not place.own_namespaces:
         processes.become_subreaper()
-    inherited = usage.anonymous_bytes("self")
+    inherited = usage.memory_of("self").private
     pid = os.fork()
     if pid == 0:
         script.become(job, place, line=Line(line_end, nonce), output=output_end)
@@ -255,10 +256,9 @@ def _over_tree(watch: Watch) -> Limit | None:
         return Limit.PROCESSES
     if not watch.job.poll_memory:
         return None
-    used = usage.tree_bytes((process.pid for process in tree), inherited=watch.inherited)
-    if watch.place.own_namespaces:
-        used += usage.mount_bytes((namespaces.WORK, namespaces.TEMPORARY, namespaces.SHARED))
-    return Limit.MEMORY if used > watch.job.memory_bytes else None
+    used = usage.tree_memory((process.pid for process in tree), inherited=watch.inherited)
+    files = usage.mount_bytes(_OWN_MOUNTS) if watch.place.own_namespaces else 0
+    return Limit.MEMORY if used.private + max(used.shared, files) > watch.job.memory_bytes else None
 
 
 def _over_folder(watch: Watch) -> Limit | None:

@@ -5,31 +5,47 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 WALKED_ENTRIES = 20_000
 """A folder is not counted further than this; see `folder_usage`."""
-_ANONYMOUS = "RssAnon:"
 
 
-def anonymous_bytes(pid: int | str) -> int:
-    """Private memory of one process; 0 if it has gone."""
+@dataclass(frozen=True)
+class Memory:
+    """What a process has in memory, in bytes."""
+
+    private: int = 0
+    shared: int = 0
+    """Shared mappings and memory-backed files; of the files of libraries nothing."""
+
+
+def memory_of(pid: int | str) -> Memory:
+    """Memory of one process; nothing if it has gone."""
     with suppress(OSError, ValueError):
-        return parse_anonymous(Path("/proc", str(pid), "status").read_text(errors="replace"))
-    return 0
+        return parse_memory(Path("/proc", str(pid), "status").read_text(errors="replace"))
+    return Memory()
 
 
-def parse_anonymous(status: str) -> int:
-    """RssAnon of /proc/<pid>/status, in bytes; 0 where there is none (kernel threads, zombies)."""
+def parse_memory(status: str) -> Memory:
+    """RssAnon and RssShmem of /proc/<pid>/status; zombies and kernel threads have neither."""
+    found = {"RssAnon": 0, "RssShmem": 0}
     for line in status.splitlines():
-        if line.startswith(_ANONYMOUS):
-            return int(line.split()[1]) * 1024
-    return 0
+        name, _, value = line.partition(":")
+        if name in found:
+            found[name] = int(value.split()[0]) * 1024
+    return Memory(found["RssAnon"], found["RssShmem"])
 
 
-def tree_bytes(pids: Iterable[int], *, inherited: int) -> int:
-    """Memory of a rollout's processes, without what each may share with the fork server."""
-    return sum(max(anonymous_bytes(pid) - inherited, 0) for pid in pids)
+def tree_memory(pids: Iterable[int], *, inherited: int) -> Memory:
+    """Memory of a rollout's processes, without what each may share with the fork server.
+
+    Whether two processes share the same pages cannot be seen from outside, so of the shared the largest counts.
+    """
+    each = [memory_of(pid) for pid in pids]
+    private = sum(max(memory.private - inherited, 0) for memory in each)
+    return Memory(private, max((memory.shared for memory in each), default=0))
 
 
 def mount_bytes(paths: Iterable[Path]) -> int:
