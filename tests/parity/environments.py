@@ -1,4 +1,4 @@
-"""Makes one virtual environment an anchor, pinned, beside our torch: `python tests/parity/environments.py`.
+"""Makes one virtual environment an anchor, pinned, beside our torch (`make parity` does it on the way).
 
 Each sees the packages of the interpreter that runs this (torch, transformers) through a .pth file and adds the
 anchor without its dependencies, plus the few that importing it needs. None of it enters our own environment.

@@ -12,6 +12,7 @@ from mlwright_trainer.exchange import Batch, TrainingRow
 from mlwright_trainer.learning.experience import forward
 from mlwright_trainer.learning.learner import initial_state
 from mlwright_trainer.learning.networks import CausalPolicy
+from mlwright_trainer.learning.parallel import Alone
 from mlwright_trainer.learning.update import update
 
 pytestmark = pytest.mark.torch
@@ -52,7 +53,7 @@ BANDIT: dict[str, Any] = {"kl": {"coefficient": 0}, "minibatchSize": 32, "learni
 @pytest.mark.parametrize("extra", [{}, {"detachCritic": True, "kl": {"coefficient": 0.02}}])
 def test_ppo_finds_the_paying_arms_within_seconds(initial, spec, extra):
     settings = spec({**BANDIT, **extra})
-    state = initial_state(settings, initial, device=torch.device("cpu"))
+    state = initial_state(settings, initial, workers=Alone(torch.device("cpu")))
     before = paid(pull(state.policy, count=512, seed=1000))
     for number in range(25):
         update(state, Batch(number, pull(state.policy, count=64, seed=number)), settings)
@@ -63,7 +64,7 @@ def test_ppo_finds_the_paying_arms_within_seconds(initial, spec, extra):
 
 def test_shuffled_rewards_teach_nothing(initial, spec):
     settings = spec(BANDIT)
-    state = initial_state(settings, initial, device=torch.device("cpu"))
+    state = initial_state(settings, initial, workers=Alone(torch.device("cpu")))
     before = paid(pull(state.policy, count=512, seed=1000))
     generator = torch.Generator().manual_seed(7)
     for number in range(25):
@@ -77,7 +78,7 @@ def test_shuffled_rewards_teach_nothing(initial, spec):
 def test_stale_samples_still_teach_through_the_decoupled_ratio(initial, spec):
     """All rows come from version 0; the importance weight keeps the direction right."""
     settings = spec({**BANDIT, "epochs": 1})
-    state = initial_state(settings, initial, device=torch.device("cpu"))
+    state = initial_state(settings, initial, workers=Alone(torch.device("cpu")))
     rows = pull(state.policy, count=256, seed=3)
     before = paid(pull(state.policy, count=512, seed=1000))
     for number in range(12):
@@ -87,11 +88,12 @@ def test_stale_samples_still_teach_through_the_decoupled_ratio(initial, spec):
 
 def test_the_critic_tells_prompts_apart(initial, spec):
     settings = spec({**BANDIT, "learningRate": 1e-9, "epochs": 30})
-    state = initial_state(settings, initial, device=torch.device("cpu"))
+    state = initial_state(settings, initial, workers=Alone(torch.device("cpu")))
     base = pull(state.policy, count=1, seed=0)[0]
     good = [replace(base, id=f"g{i}", prompt_tokens=(5, 6), reward=1.0) for i in range(8)]
     bad = [replace(base, id=f"b{i}", prompt_tokens=(7, 8), reward=0.0) for i in range(8)]
     update(state, Batch(0, (*good, *bad)), settings)
-    seen = forward([good[0], bad[0]], settings, policy=state.policy, critic=state.critic, reference=None)
+    networks = {"policy": state.policy, "critic": state.critic, "reference": None, "workers": state.workers}
+    seen = forward([good[0], bad[0]], settings, **networks)
     assert seen.values[0, 0] > 0.8
     assert seen.values[1, 0] < 0.2

@@ -10,6 +10,7 @@ import torch
 from mlwright_trainer.exchange import Batch
 from mlwright_trainer.learning.learner import Learner, initial_state
 from mlwright_trainer.learning.networks import merged_state
+from mlwright_trainer.learning.parallel import Alone
 from mlwright_trainer.learning.replay import replay
 from mlwright_trainer.learning.update import prepare, update
 
@@ -19,7 +20,7 @@ CPU = torch.device("cpu")
 
 
 def test_only_adapters_learn_and_they_start_as_nothing(initial, batch_rows, spec):
-    state = initial_state(spec(model=LORA), initial, device=CPU)
+    state = initial_state(spec(model=LORA), initial, workers=Alone(CPU))
     names = [n for n, p in state.policy.model.named_parameters() if p.requires_grad]
     assert names
     assert all(".lora_" in name for name in names)
@@ -29,7 +30,7 @@ def test_only_adapters_learn_and_they_start_as_nothing(initial, batch_rows, spec
 
 def test_the_reference_is_the_same_network_without_its_adapter(initial, batch_rows, spec):
     settings = spec(model=LORA)
-    state = initial_state(settings, initial, device=CPU)
+    state = initial_state(settings, initial, workers=Alone(CPU))
     first = prepare(state, Batch(0, batch_rows), settings).forward
     update(state, Batch(0, batch_rows), settings)
     second = prepare(state, Batch(1, batch_rows), settings).forward
@@ -58,7 +59,7 @@ def test_published_weights_are_merged_into_an_ordinary_model(tmp_path, weights, 
 
 def test_merging_leaves_the_live_weights_alone(initial, batch_rows, spec):
     settings = spec({"learningRate": 1e-2}, LORA)
-    state = initial_state(settings, initial, device=CPU)
+    state = initial_state(settings, initial, workers=Alone(CPU))
     update(state, Batch(0, batch_rows), settings)
     before = {n: p.clone() for n, p in state.policy.model.named_parameters()}
     merged_state(state.policy.model)
@@ -86,7 +87,7 @@ def test_a_restart_with_adapters_gives_the_same_bits(
 
 def test_target_modules_can_be_named(initial, spec):
     settings = spec(model={"lora": {"rank": 2, "targetModules": ["q_proj"]}})
-    state = initial_state(settings, initial, device=CPU)
+    state = initial_state(settings, initial, workers=Alone(CPU))
     names = {n for n, p in state.policy.model.named_parameters() if p.requires_grad}
     assert all(".q_proj.lora_" in name for name in names)
     assert len(names) == 2 * 2

@@ -12,6 +12,7 @@ import torch
 from mlwright_trainer.exchange import Batch, TrainingRow
 from mlwright_trainer.learning.learner import initial_state
 from mlwright_trainer.learning.measures import metrics
+from mlwright_trainer.learning.parallel import Alone
 from mlwright_trainer.learning.update import Learning, Trace, accumulate, learn, prepare, update
 from torch import Tensor
 
@@ -28,7 +29,7 @@ def gradients(state: Learning) -> list[Tensor]:
 
 
 def gradient(initial: Path, spec: Any, rows: tuple[TrainingRow, ...]) -> list[Tensor]:
-    state = initial_state(spec, initial, device=CPU)
+    state = initial_state(spec, initial, workers=Alone(CPU))
     data = prepare(state, Batch(0, rows), spec)
     zeros = torch.zeros(len(rows))
     trace = Trace(zeros.clone(), zeros.clone(), zeros)
@@ -83,7 +84,7 @@ def test_the_first_gradient_is_that_of_weighted_log_likelihood(initial, batch_ro
     from transformers import AutoModelForCausalLM
 
     settings = spec({"kl": {"coefficient": 0}})
-    state = initial_state(settings, initial, device=CPU)
+    state = initial_state(settings, initial, workers=Alone(CPU))
     data = prepare(state, Batch(0, batch_rows), settings)
     model = AutoModelForCausalLM.from_pretrained(initial, dtype=torch.float32).eval()
     tokens = sum(len(row.response_tokens) for row in batch_rows)
@@ -98,7 +99,7 @@ def test_the_first_gradient_is_that_of_weighted_log_likelihood(initial, batch_ro
 
 
 def test_values_and_log_probabilities_are_those_of_the_initial_networks(initial, batch_rows, spec):
-    state = initial_state(spec(), initial, device=CPU)
+    state = initial_state(spec(), initial, workers=Alone(CPU))
     seen = prepare(state, Batch(0, batch_rows), spec()).forward
     assert torch.equal(seen.values, torch.zeros_like(seen.values))
     torch.testing.assert_close(seen.prox, seen.behaviour, rtol=0, atol=1e-5)
@@ -110,7 +111,7 @@ def test_end_of_text_is_a_trained_token(initial, batch_rows, spec):
     row = replace(batch_rows[0], response_tokens=(1,), logprobs=(-4.0,), reward=1.0)
     other = replace(batch_rows[1], reward=0.0)
     settings = spec({"kl": {"coefficient": 0}, "minibatchSize": 8, "advantageNormalization": "Batch"})
-    state = initial_state(settings, initial, device=CPU)
+    state = initial_state(settings, initial, workers=Alone(CPU))
     before = prepare(state, Batch(0, (row, other)), settings).forward.prox[0, 0]
     update(state, Batch(0, (row, other)), settings)
     after = prepare(state, Batch(0, (row, other)), settings).forward.prox[0, 0]
@@ -120,7 +121,7 @@ def test_end_of_text_is_a_trained_token(initial, batch_rows, spec):
 def test_the_kl_penalty_in_the_reward_lands_on_each_token_of_the_returns(initial, batch_rows, spec):
     kl = {"placement": "Reward", "estimator": "K1", "coefficient": 0.5}
     settings = spec({"kl": kl, "advantageNormalization": "None"})
-    state = initial_state(settings, initial, device=CPU)
+    state = initial_state(settings, initial, workers=Alone(CPU))
     with torch.no_grad():
         state.policy.parameters()[0].add_(0.05)
     data = prepare(state, Batch(0, batch_rows), settings)
@@ -135,7 +136,7 @@ def test_kl_in_the_loss_pulls_a_drifted_policy_back(initial, batch_rows, spec):
     """Equal rewards, so nothing but the penalty acts."""
     flat = tuple(replace(row, reward=0.0) for row in batch_rows)
     settings = spec({"kl": {"coefficient": 1.0, "estimator": "K2"}, "epochs": 20, "clipRange": 1})
-    state = initial_state(settings, initial, device=CPU)
+    state = initial_state(settings, initial, workers=Alone(CPU))
     with torch.no_grad():
         for parameter in state.policy.parameters():
             parameter.mul_(1.2)
@@ -151,7 +152,7 @@ def test_the_critic_learns_the_mean_reward_during_warmup_while_the_policy_stands
     initial, batch_rows, spec, detach
 ):
     settings = spec({"criticWarmupUpdates": 1, "detachCritic": detach, "epochs": 40})
-    state = initial_state(settings, initial, device=CPU)
+    state = initial_state(settings, initial, workers=Alone(CPU))
     before = [p.clone() for p in state.policy.parameters()]
     data, trace = update(state, Batch(0, batch_rows), settings)
     assert all(torch.equal(a, b) for a, b in zip(before, state.policy.parameters(), strict=True))
@@ -164,7 +165,7 @@ def test_the_critic_learns_the_mean_reward_during_warmup_while_the_policy_stands
 def test_a_detached_critic_sends_nothing_into_the_policy(initial, batch_rows, spec):
     flat = tuple(replace(row, reward=1.0) for row in batch_rows)
     settings = spec({"detachCritic": True, "kl": {"coefficient": 0}, "advantageNormalization": "Batch"})
-    state = initial_state(settings, initial, device=CPU)
+    state = initial_state(settings, initial, workers=Alone(CPU))
     data = prepare(state, Batch(0, flat), settings)
     data.advantages.zero_()
     zeros = torch.zeros(8)
@@ -185,7 +186,7 @@ def test_duration_weights_scale_policy_and_value_loss_but_not_kl_or_entropy(init
 
 def test_metrics_are_flat_finite_numbers_under_documented_names(initial, batch_rows, spec):
     settings = spec({"kl": {"coefficient": 0.1, "target": 1.0}})
-    state = initial_state(settings, initial, device=CPU)
+    state = initial_state(settings, initial, workers=Alone(CPU))
     data, trace = update(state, Batch(0, batch_rows), settings)
     measured = metrics(data, trace, state, version=0)
     assert measured.keys() == {
@@ -209,7 +210,7 @@ def test_stale_rows_show_up_as_truncated_in_their_duration_bucket(initial, batch
         replace(row, logprobs=tuple(x - 5 for x in row.logprobs)) if row is slow else row
         for row in batch_rows
     )
-    state = initial_state(spec(), initial, device=CPU)
+    state = initial_state(spec(), initial, workers=Alone(CPU))
     data, trace = update(state, Batch(0, rows), spec())
     measured = metrics(data, trace, state, version=0)
     assert measured["truncationFraction/long"] > 0.2
@@ -218,7 +219,7 @@ def test_stale_rows_show_up_as_truncated_in_their_duration_bucket(initial, batch
 
 def test_the_learning_rate_follows_the_schedule(initial, batch_rows, spec):
     settings = spec({"scheduler": {"kind": "Linear"}, "updates": 4, "epochs": 1})
-    state = initial_state(settings, initial, device=CPU)
+    state = initial_state(settings, initial, workers=Alone(CPU))
     rates = []
     for number in range(4):
         update(state, Batch(number, batch_rows), settings)
@@ -230,7 +231,7 @@ def test_the_learning_rate_follows_the_schedule(initial, batch_rows, spec):
 
 def test_the_gradient_is_clipped_to_the_asked_norm_and_the_whole_norm_is_reported(initial, batch_rows, spec):
     settings = spec({"maxGradientNorm": 1e-9, "epochs": 1, "learningRate": 1.0, "weightDecay": 0})
-    state = initial_state(settings, initial, device=CPU)
+    state = initial_state(settings, initial, workers=Alone(CPU))
     seen: list[float] = []
     step: Callable[..., Any] = state.policy_optimizer.step
 

@@ -59,7 +59,7 @@ def commit_folder(
     target: Path, writer: Callable[[Path], None], *, facts: Mapping[str, object], disk: Disk
 ) -> None:
     """Make `target` from what `writer` writes, replacing one that is there; `facts` go into the marker."""
-    partial, old = target.parent / f".{target.name}.partial", target.parent / f".{target.name}.old"
+    partial, old = partial_path(target), target.parent / f".{target.name}.old"
     disk.remove(partial)
     disk.make_folder(partial)
     disk.fill(partial, writer)
@@ -72,6 +72,11 @@ def commit_folder(
     disk.remove(old)
 
 
+def partial_path(target: Path) -> Path:
+    """Where `target` is while it is being filled."""
+    return target.parent / f".{target.name}.partial"
+
+
 def discard_folder(path: Path, *, disk: Disk) -> None:
     """Take a folder out of sight in one step, then delete it."""
     doomed = path.parent / f".{path.name}.old"
@@ -82,7 +87,7 @@ def discard_folder(path: Path, *, disk: Disk) -> None:
 
 def sweep(parent: Path, *, disk: Disk) -> None:
     """Delete what an earlier process left half-made or half-deleted."""
-    for pattern in (".*.partial", ".*.old"):
+    for pattern in (".*.partial", ".*.candidate", ".*.old"):
         for path in sorted(parent.glob(pattern)):
             disk.remove(path)
 

@@ -19,6 +19,7 @@ from mlwright_trainer.learning.guards import require_finite_rows, require_sound_
 from mlwright_trainer.learning.kl import kl_estimate
 from mlwright_trainer.learning.networks import CausalPolicy, Critic, Reference
 from mlwright_trainer.learning.packing import microbatches, pack, padded, row_tokens
+from mlwright_trainer.learning.parallel import Workers
 from mlwright_trainer.rewards.weighting import DurationWeights, duration_weights
 
 
@@ -58,10 +59,11 @@ def experience(
     reference: Reference | None,
     running: RunningMoments,
     kl_coefficient: float,
+    workers: Workers,
 ) -> Experience:
     """Everything the epochs need; `running` takes this batch in. InternalError where a row is broken."""
     require_sound_rows(batch.rows)
-    seen = forward(batch.rows, spec, policy=policy, critic=critic, reference=reference)
+    seen = forward(batch.rows, spec, policy=policy, critic=critic, reference=reference, workers=workers)
     algorithm = spec.algorithm
     kl = _kl(seen, spec)
     rewards = terminal_rewards(_rewards(batch.rows, seen.mask.device), seen.mask)
@@ -89,25 +91,25 @@ def forward(
     policy: CausalPolicy,
     critic: Critic,
     reference: Reference | None,
+    workers: Workers,
 ) -> Forward:
     """pi_prox, values and reference of every response token, micro-batch by micro-batch."""
-    device = next(critic.parameters()).device
+    device = workers.device
     behaviour = padded([row.logprobs for row in rows], device=device)
     mask = padded([(1.0,) * len(row.response_tokens) for row in rows], device=device)
-    prox, values, entropies = (torch.zeros_like(mask) for _ in range(3))
-    ref = torch.zeros_like(mask) if reference is not None else None
-    for indices in microbatches(row_tokens(rows), budget=spec.algorithm.microbatch_tokens):
-        packed = pack(rows, indices, device=device)
+    prox, values, entropies, ref = (torch.zeros_like(mask) for _ in range(4))
+    for share in workers.shares(microbatches(row_tokens(rows), budget=spec.algorithm.microbatch_tokens)):
+        packed = pack(rows, share, device=device)
         out = policy.outputs(packed, hidden=critic.needs_hidden)
-        cells = (packed.rows, slice(0, packed.mask.shape[1]))
-        prox[cells], entropies[cells] = out.logprobs, out.entropies
-        values[cells] = critic(packed, out.hidden)
-        if reference is not None and ref is not None:
-            ref[cells] = reference.logprobs(packed)
+        parts = [out.logprobs, critic(packed, out.hidden), out.entropies]
+        parts += [reference.logprobs(packed)] if reference is not None else []
+        if not share.idle:
+            for target, part in zip((prox, values, entropies, ref), parts, strict=False):
+                target[packed.rows, : packed.mask.shape[1]] = part
+    workers.total(prox, values, entropies, ref)
     for name, tensor in (("log-probability", prox), ("value", values), ("reference", ref)):
-        if tensor is not None:
-            require_finite_rows(tensor, rows, what=f"the {name} of a token")
-    return Forward(mask, behaviour, prox, values, entropies, ref)
+        require_finite_rows(tensor, rows, what=f"the {name} of a token")
+    return Forward(mask, behaviour, prox, values, entropies, None if reference is None else ref)
 
 
 def wants_reference(spec: TrainingRunSpec) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -24,6 +25,7 @@ from mlwright_trainer.learning.experience import Experience, wants_reference
 from mlwright_trainer.learning.guards import logprob_difference, require_agreement
 from mlwright_trainer.learning.measures import metrics
 from mlwright_trainer.learning.networks import dtype_of, load_critic, load_policy, load_reference
+from mlwright_trainer.learning.parallel import Workers, workers
 from mlwright_trainer.learning.update import Learning, learn, prepare, start
 from mlwright_trainer.learning.weights import WeightsFolder
 from mlwright_trainer.progress import Progress, Silence
@@ -46,10 +48,10 @@ class Learner:
     ) -> None:
         """`weights`/0 exists. `restart` numbers this process start (default: one more than the last)."""
         require_learnable(spec)
-        self._spec, self._exchange, self._device = spec, exchange, torch.device(device)
+        self._spec, self._exchange, self._workers = spec, exchange, workers(device)
         self._progress = progress or Silence()
         self._disk = disk or Disk()
-        fence = Fence(checkpoints, disk=self._disk, restart=restart)
+        fence = self._workers.told(lambda: Fence(checkpoints, disk=self._disk, restart=restart))
         self._weights = WeightsFolder(weights, fence=fence, disk=self._disk)
         self._checkpoints = Checkpoints(checkpoints, fence=fence, disk=self._disk)
         self._state: Learning | None = None
@@ -70,7 +72,8 @@ class Learner:
             state = self._state or self._resume()
             self._state = None
             for number in range(self._version, updates):
-                self._advance(state, self._exchange.batch(number), last=number + 1 == updates)
+                batch = self._workers.told(partial(self._exchange.batch, number))
+                self._advance(state, batch, last=number + 1 == updates)
             self._state = state
         finally:
             if self._state is None:
@@ -79,31 +82,43 @@ class Learner:
     def _resume(self) -> Learning:
         """Networks and optimizers as the newest checkpoint left them, or at version 0; published."""
         make_deterministic()
-        sweep(self._weights.folder, disk=self._disk)
-        sweep(self._checkpoints.folder, disk=self._disk)
-        state = initial_state(self._spec, self._weights.path(0), device=self._device)
+        self._workers.told(self._sweep)
+        state = initial_state(self._spec, self._weights.path(0), workers=self._workers)
         restored = self._checkpoints.restore(state, warn=self._progress.say)
         self._version = restored.version if restored else 0
         if restored and restored.threads != torch.get_num_threads():
             self._progress.say(f"using {restored.threads} threads, as the run began with")
             torch.set_num_threads(restored.threads)
-        self._publish(self._weights.digest(self._version), restored.metrics if restored else {})
+        self._publish(self._digest(state), restored.metrics if restored else {})
         return state
+
+    def _sweep(self) -> None:
+        sweep(self._weights.folder, disk=self._disk)
+        sweep(self._checkpoints.folder, disk=self._disk)
+
+    def _digest(self, state: Learning) -> str:
+        """Of the version restored; should its weights be damaged or gone, they are written again."""
+        if self._version and not self._workers.told(lambda: self._weights.intact(self._version)):
+            return self._save(state, self._version)
+        return self._workers.told(lambda: self._weights.digest(self._version))
+
+    def _save(self, state: Learning, version: int) -> str:
+        dtype = dtype_of(self._spec.model)
+        return self._weights.save(version, state.policy.model, dtype=dtype, workers=self._workers)
 
     def _advance(self, state: Learning, batch: Batch, *, last: bool) -> None:
         """One update, from batch n to the publication of version n+1."""
         began = time.monotonic()
         measured = self._update(state, batch)
         version = self._version + 1
-        digest = self._weights.save(
-            version, state.policy.model, dtype=dtype_of(self._spec.model), threads=torch.get_num_threads()
-        )
+        digest = self._save(state, version)
         measured["seconds"] = time.monotonic() - began
         self._version = version
         if last or version % self._spec.checkpoint.every_updates == 0:
             self._checkpoints.save(state, version=version, metrics=measured)
         self._publish(digest, measured)
-        self._prune()
+        if self._workers.first:
+            self._prune()
 
     def _update(self, state: Learning, batch: Batch) -> dict[str, float]:
         """The numbers of the update; the state moves on. A batch without rows changes nothing."""
@@ -130,9 +145,9 @@ class Learner:
             self._agreed = True
 
     def _publish(self, digest: str, measured: Mapping[str, float]) -> None:
-        self._exchange.publish(
-            Publication(self._version, self._weights.path(self._version), digest, dict(measured))
-        )
+        if self._workers.first:
+            folder = self._weights.path(self._version)
+            self._exchange.publish(Publication(self._version, folder, digest, dict(measured)))
 
     def _prune(self) -> None:
         """Old checkpoints, and the weights that neither a checkpoint nor a sampler needs any more."""
@@ -151,16 +166,14 @@ def require_learnable(spec: TrainingRunSpec) -> None:
             "algorithm.kl: estimator K1 with placement Loss has a gradient of zero expectation; "
             "use K2 or K3, or placement Reward"
         )
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise UserError("WORLD_SIZE is above 1: the learner runs in one process in this version")
 
 
-def initial_state(spec: TrainingRunSpec, initial: Path, *, device: torch.device) -> Learning:
+def initial_state(spec: TrainingRunSpec, initial: Path, *, workers: Workers) -> Learning:
     """Networks at the initial weights, fresh optimizers."""
-    policy = load_policy(spec, initial, device=device)
-    critic = load_critic(spec, initial, device=device)
-    reference = load_reference(spec, initial, policy, device=device) if wants_reference(spec) else None
-    return start(spec, policy, critic, reference)
+    policy = load_policy(spec, initial, workers=workers)
+    critic = load_critic(spec, initial, workers=workers)
+    reference = load_reference(spec, initial, policy, workers=workers) if wants_reference(spec) else None
+    return start(spec, policy=policy, critic=critic, reference=reference, workers=workers)
 
 
 def make_deterministic() -> None:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from mlwright_trainer.errors import UserError
 from mlwright_trainer.learning.packing import Packed, seeded
+from mlwright_trainer.learning.parallel import Workers, whole
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 ADAPTER = "default"
@@ -133,22 +134,25 @@ class SeparateCritic(Critic):
         return values * packed.mask
 
 
-def load_policy(spec: TrainingRunSpec, initial: Path, *, device: torch.device) -> CausalPolicy:
+def load_policy(spec: TrainingRunSpec, initial: Path, *, workers: Workers) -> CausalPolicy:
     """The policy at the initial weights, in float32, LoRA added where the run asks for it."""
-    model = _load_causal(initial, torch.float32, device)
+    model = _load_causal(initial, torch.float32, workers.device)
+    layers = _layers(model)
     if spec.model.lora is not None:
         model = _with_lora(model, spec, purpose="policy")
+    workers.split(model, layers)
     return CausalPolicy(model, temperature=spec.sampling.temperature, dtype=dtype_of(spec.model))
 
 
 def load_reference(
-    spec: TrainingRunSpec, initial: Path, policy: CausalPolicy, *, device: torch.device
+    spec: TrainingRunSpec, initial: Path, policy: CausalPolicy, *, workers: Workers
 ) -> Reference:
     """The frozen initial policy; with LoRA the same network without its adapter, so no second copy."""
     if spec.model.lora is not None:
         return Reference(policy, adapter=True)
     dtype = dtype_of(spec.model)
-    model = _load_causal(initial, dtype, device).requires_grad_(False)
+    model = _load_causal(initial, dtype, workers.device).requires_grad_(False)
+    workers.split(model, _layers(model))
     return Reference(CausalPolicy(model, temperature=spec.sampling.temperature, dtype=dtype), adapter=False)
 
 
@@ -171,33 +175,38 @@ class Reference:
             yield
 
 
-def load_critic(spec: TrainingRunSpec, initial: Path, *, device: torch.device) -> Critic:
+def load_critic(spec: TrainingRunSpec, initial: Path, *, workers: Workers) -> Critic:
     """The critic that the run asks for, at its start."""
     from transformers import AutoConfig, AutoModel
 
     size = int(AutoConfig.from_pretrained(initial).get_text_config().hidden_size)
     if spec.algorithm.detach_critic:
-        return HiddenCritic(size).to(device)
-    body = AutoModel.from_pretrained(initial, dtype=torch.float32).to(device)
+        critic: Critic = HiddenCritic(size).to(workers.device)
+        workers.split(critic)
+        return critic
+    body = AutoModel.from_pretrained(initial, dtype=torch.float32)
+    layers = _layers(body)
     if spec.model.lora is not None:
         body = _with_lora(body, spec, purpose="critic")
-    return SeparateCritic(body, size, dtype_of(spec.model)).to(device)
+    critic = SeparateCritic(body, size, dtype_of(spec.model)).to(workers.device)
+    workers.split(critic, layers)
+    return critic
 
 
 def merged_state(model: Any) -> dict[str, Tensor]:
     """The state of an ordinary model: LoRA's products added to copies of the weights they adapt.
 
     PEFT's merge and unmerge round the live weights; this leaves them alone, so a run that saves and one
-    that does not stay bit for bit the same.
+    that does not stay bit for bit the same. With several processes all have to call it.
     """
     if not hasattr(model, "get_base_model"):
-        return dict(model.state_dict())
+        return {name: whole(tensor) for name, tensor in model.state_dict().items()}
     base = model.get_base_model()
-    state = {n: t for n, t in base.state_dict().items() if ".lora_" not in n}
+    state = {n: whole(t) for n, t in base.state_dict().items() if ".lora_" not in n}
     for name, module in base.named_modules():
         if hasattr(module, "get_delta_weight"):
             key = f"{name}.base_layer.weight"
-            state[key] = state[key] + module.get_delta_weight(ADAPTER).to(state[key].dtype)
+            state[key] = state[key] + whole(module.get_delta_weight(ADAPTER)).to(state[key].dtype)
     return {name.replace(".base_layer.", "."): tensor for name, tensor in state.items()}
 
 
@@ -220,6 +229,11 @@ def _with_lora(model: Any, spec: TrainingRunSpec, *, purpose: str) -> Any:
     with torch.random.fork_rng():
         torch.manual_seed(seeded(spec.seed, "lora", purpose).initial_seed())
         return get_peft_model(model, config)
+
+
+def _layers(model: Any) -> tuple[str, ...]:
+    """Class names of the blocks that transformers never splits: what FSDP gathers at a time."""
+    return tuple(model._no_split_modules or ())
 
 
 def _zero_head(hidden_size: int) -> nn.Linear:

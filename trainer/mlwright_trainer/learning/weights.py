@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from mlwright_trainer.errors import UserError
 from mlwright_trainer.learning.digest import weights_digest
 from mlwright_trainer.learning.disk import MARKER, Disk, Fence, commit_folder, discard_folder, numbered, torn
 from mlwright_trainer.learning.networks import merged_state
+from mlwright_trainer.learning.parallel import Workers
 
 _TENSOR_FILES = ("*.safetensors", "*.safetensors.index.json", "*.bin", "*.pt", MARKER)
 
@@ -41,24 +42,33 @@ class WeightsFolder:
         """Of the tensors of a version."""
         return weights_digest(self.path(version))
 
-    def save(self, version: int, model: Any, *, dtype: torch.dtype, threads: int) -> str:
-        """Write a version (LoRA merged, floats in `dtype`, everything else as in version 0); its digest.
+    def save(self, version: int, model: Any, *, dtype: torch.dtype, workers: Workers) -> str:
+        """All processes together write a version; its digest.
+
+        LoRA is merged, floats are in `dtype`, what is not tensors is that of version 0.
 
         One that is there, complete and equal stays; one that differs (an earlier process died before its
         checkpoint, on another machine or thread count) is replaced. A learner with a lower restart number
         is refused.
         """
-        self._fence.check()
         state = _cast(merged_state(model), dtype)
-        target = self.path(version)
         plain = model.get_base_model() if hasattr(model, "get_base_model") else model
 
         def write(folder: Path) -> None:
             plain.save_pretrained(folder, state_dict=state)
             _copy_rest(self.path(0), folder)
 
+        return workers.told(lambda: self._replace(version, write))
+
+    def intact(self, version: int) -> bool:
+        """Whether a version that this class wrote is complete."""
+        return not torn(self.path(version))
+
+    def _replace(self, version: int, write: Callable[[Path], None]) -> str:
+        self._fence.check()
+        target = self.path(version)
         partial = target.parent / f".{target.name}.candidate"
-        facts = {"version": version, "restart": self._fence.restart, "threads": threads}
+        facts = {"version": version, "restart": self._fence.restart, "threads": torch.get_num_threads()}
         commit_folder(partial, write, facts=facts, disk=self._disk)
         digest = weights_digest(partial)
         if target.exists() and not torn(target) and weights_digest(target) == digest:
