@@ -54,6 +54,8 @@ bench: setup ## Every benchmark that takes minutes; results go to benchmarks/res
 	done
 
 bench-quickstart: setup ## Five seeds and three controls of the quickstart (hours; resumable)
+	@$(BIN)/mlwright task prepare examples/tasks/churn
+	@$(BIN)/mlwright task prepare examples/tasks/credit
 	@$(BIN)/python -m benchmarks.quickstart $(ARGS)
 
 parity: setup ## Our PPO against pinned verl and TRL, each in an environment of its own

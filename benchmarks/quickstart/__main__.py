@@ -14,6 +14,7 @@ from mlwright_trainer.progress import Progress
 from rich.console import Console
 
 from benchmarks.quickstart.plans import plan_of
+from benchmarks.quickstart.prompts import require_known_prompt
 from benchmarks.quickstart.records import ArmRecord
 from benchmarks.quickstart.results import COMMAND, Results, collect, write_results
 from benchmarks.quickstart.settings import RESULTS, SECOND_TASK, SEEDS, STATE, Arm, Job, Settings, Sizes
@@ -40,7 +41,7 @@ class Benchmark:
 
     def run(self) -> None:
         """Every arm that is not finished yet, in order; one that fails is noted and the next one begins."""
-        self._search_training_texts()
+        self._check_training_texts()
         self.write()
         for job in self.settings.jobs():
             if is_finished(self.settings, job):
@@ -59,13 +60,14 @@ class Benchmark:
             self.failures[job] = f"failed: {error}"
             self.progress.say(f"{job} failed: {error}")
 
-    def _search_training_texts(self) -> None:
-        """Before anything runs: the second task is in no text that a seed's model is fine-tuned on."""
-        self.progress.stage("searching the training texts for the second task")
-        jobs = [job for job in self.settings.jobs() if job.task == SECOND_TASK]
-        for job in {job.seed: job for job in jobs}.values():
+    def _check_training_texts(self) -> None:
+        """Before anything runs: what fine-tuning teaches has the prompt of RL, and nothing of the second task."""
+        self.progress.stage("searching the training texts")
+        for job in {(job.seed, job.task): job for job in self.settings.jobs()}.values():
             plan = plan_of(self.settings, job)
-            self.unseen.append(require_unseen(plan, plan.tasks[SECOND_TASK]))
+            require_known_prompt(plan, job.task)
+            if job.task == SECOND_TASK:
+                self.unseen.append(require_unseen(plan, plan.tasks[job.task]))
 
     def write(self) -> Results:
         """The results so far, on disk."""

@@ -16,7 +16,8 @@ from mlwright_trainer.runs.local import LocalOptions, LocalRun
 from mlwright_trainer.runs.plan import RunPlan
 
 from benchmarks.quickstart.budget import Budget, sandbox_seconds
-from benchmarks.quickstart.rejection import RejectionSteps, better_half
+from benchmarks.quickstart.keeping import better_half
+from benchmarks.quickstart.rejection import RejectionSteps
 from benchmarks.quickstart.settings import Arm
 from benchmarks.quickstart.shuffling import ShuffledRewards
 
@@ -82,8 +83,7 @@ class RejectionSampling(Control):
     def _learn(self, backend: SandboxBackend) -> None:
         collector = self._collector(backend)
         codec = TransformersCodec(self._folder.initial_weights)
-        seed = self._plan.spec.seed
-        steps = RejectionSteps(self._plan.spec, self._folder, rate=self._terms.rejection_rate, seed=seed)
+        steps = RejectionSteps(self._plan.spec, self._folder.weights, rate=self._terms.rejection_rate)
         for number in self._rounds():
             self._progress.stage(f"round {number}", self._batch)
             rows = collector.await_fresh("Train", number, self._batch)
