@@ -19,7 +19,7 @@ from rich.text import Text
 from mlwright_trainer.errors import UserError
 from mlwright_trainer.ledger import LedgerReader, RolloutRow, SealedScore
 from mlwright_trainer.report.visible import visible
-from mlwright_trainer.report.words import NBSP, duration, score
+from mlwright_trainer.report.words import duration, score
 from mlwright_trainer.runs.folder import open_run
 
 BEST = "best"
@@ -150,7 +150,7 @@ def _facts(shown: Shown) -> Table:
     table.add_column(overflow="fold")
     for name, value in _lines(shown):
         if value:
-            table.add_row(name, Text(visible(value, keep=f"\n\t{NBSP}")))
+            table.add_row(name, Text(visible(value)))
     return table
 
 

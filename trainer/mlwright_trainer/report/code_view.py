@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -22,9 +23,10 @@ from mlwright_trainer.report.visible import visible
 
 TokenType = Any
 """A node of pygments' tree of token kinds."""
-MAX_LINES = 1_500
-"""Lines shown of a script; and compared, since comparing takes quadratic time."""
+MAX_LINES = 1_000
 MAX_LINE_CHARACTERS = 400
+MAX_CHARACTERS = 60_000
+"""What is shown of a script: a hostile one may be long, and highlighting takes a second for so many."""
 
 _CLASSES: Sequence[tuple[TokenType, str]] = (
     (Comment, "c"),
@@ -59,7 +61,8 @@ def side_by_side(parent: str, child: str) -> tuple[list[CodeLine], list[CodeLine
     old_code, new_code = _highlighted(parent), _highlighted(child)
     left: list[CodeLine] = []
     right: list[CodeLine] = []
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    # With difflib's own shortcut for sequences of 200 and more: without it, repeated lines take minutes.
+    matcher = difflib.SequenceMatcher(None, old, new)
     for kind, old_start, old_end, new_start, new_end in matcher.get_opcodes():
         same = kind == "equal"
         left += [CodeLine(i + 1, old_code[i], "" if same else "removed") for i in range(old_start, old_end)]
@@ -77,9 +80,14 @@ def _level(left: list[CodeLine], right: list[CodeLine]) -> None:
 def _cut(source: str) -> list[str]:
     """Lines by newline alone (other separators are text), within bounds, without control characters."""
     lines = [_plain(each) for each in source.replace("\r\n", "\n").removesuffix("\n").split("\n")]
-    if len(lines) > MAX_LINES:
-        return [*lines[:MAX_LINES], f"# … {len(lines) - MAX_LINES:,} more lines"]
-    return lines
+    shown = _shown(lines)
+    return lines if shown == len(lines) else [*lines[:shown], f"# … {len(lines) - shown:,} more lines"]
+
+
+def _shown(lines: Sequence[str]) -> int:
+    """How many lines fit into what is shown; at least one."""
+    lengths = accumulate(len(line) + 1 for line in lines[:MAX_LINES])
+    return max(1, sum(length <= MAX_CHARACTERS for length in lengths))
 
 
 def _plain(text: str) -> str:

@@ -23,6 +23,7 @@ from mlwright_trainer.report.data import load_report
 from mlwright_trainer.report.model import BestScript, Report, RunReport, RunState, Scores, SeveralRuns
 from mlwright_trainer.report.tiles import Tile, run_tiles, seed_tiles
 from mlwright_trainer.report.time_spent import Slice, slices
+from mlwright_trainer.report.visible import visible
 
 MAX_SETTINGS = 200_000
 """Characters of run.yaml that are shown."""
@@ -85,11 +86,6 @@ def write_whole(out: Path, html: str) -> None:
 
 def render_page(report: Report) -> str:
     """The page as text; the same report gives the same page."""
-    # Scripts may hold lone surrogates, which no encoding can write.
-    return _render(report).encode("utf-8", "replace").decode("utf-8")
-
-
-def _render(report: Report) -> str:
     if isinstance(report, SeveralRuns):
         return str(
             _template("seeds.html").render(
@@ -219,7 +215,12 @@ def _environment() -> Any:
     except ImportError as error:
         raise UserError("the page needs jinja2: pip install 'mlwright[report]' (or use --json)") from error
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, loader=_loader()
+        autoescape=True,
+        finalize=_finalize,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=_loader(),
     )
     environment.filters.update(
         score=words.score,
@@ -233,6 +234,11 @@ def _environment() -> Any:
         clipped=lambda text, most=MAX_SETTINGS: text if len(text) <= most else f"{text[:most]}\n…",
     )
     return environment
+
+
+def _finalize(value: Any) -> Any:
+    """Text of others with what would not be seen, or would turn the text around it, written out."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _loader() -> Any:

@@ -13,6 +13,8 @@ from itertools import pairwise
 
 from markupsafe import Markup, escape
 
+from mlwright_trainer.report.visible import visible
+
 Format = Callable[[float], str]
 WIDTH = 360.0
 HEIGHT = 212.0
@@ -25,7 +27,9 @@ def element(tag: str, *children: Markup | str, **attributes: object) -> Markup:
         for name, value in attributes.items()
         if value is not None
     )
-    inner = Markup("").join(escape(child) for child in children)
+    inner = Markup("").join(
+        child if isinstance(child, Markup) else escape(visible(child)) for child in children
+    )
     return Markup("<{0}{1}>{2}</{0}>").format(Markup(tag), written, inner)
 
 

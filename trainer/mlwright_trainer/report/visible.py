@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def visible(text: str, *, keep: str = "\n\t") -> str:
+def visible(text: str, *, keep: str = "\n\t\N{NO-BREAK SPACE}") -> str:
     """`text` with every character that is neither printable nor in `keep` as its escape.
 
     Escape sequences of terminals, bidirectional marks and lone surrogates all become plain text.
