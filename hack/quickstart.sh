@@ -21,7 +21,7 @@ timed() {
 resume=()
 [[ -e $run/ledger.sqlite ]] && resume=(--resume)
 
-installed=$(sed -n 2p "$venv/.mlwright" 2>/dev/null || true)
+installed=$(sed -n 3p "$venv/.mlwright" 2>/dev/null || true)
 parts+=("$(printf '%-16s %5s s (once)' 'install' "${installed:-?}")")
 timed 'prepare data' "$mlwright" task prepare "$task"
 timed 'run' "$mlwright" run examples/quickstart/run.yaml --task "churn=$task" --dir "$run" "${resume[@]}"
