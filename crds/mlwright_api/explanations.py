@@ -35,7 +35,16 @@ def explain(error: ValidationError, model: type[BaseModel], value: object) -> li
             known = messages.setdefault(each.path, [])
             if each.message not in known:
                 known.append(each.message)
-    return [Explanation(path, _join(found)) for path, found in messages.items()]
+    return [
+        Explanation(path, " or ".join(found))
+        for path, found in messages.items()
+        if not _outer(path, messages)
+    ]
+
+
+def _outer(path: FieldPath, others: Iterable[FieldPath]) -> bool:
+    """Whether a problem inside of `path` is known: then the other members of a union have nothing to add."""
+    return any(len(other) > len(path) and other[: len(path)] == path for other in others)
 
 
 def dotted(path: Sequence[str | int]) -> str:
@@ -164,11 +173,6 @@ def _name(given: object) -> str:
     if isinstance(given, dict | list):
         return "a mapping" if isinstance(given, dict) else "a list"
     return str(given).lower() if isinstance(given, bool) else str(given)
-
-
-def _join(messages: Sequence[str]) -> str:
-    """Sentences on one field, such as those of a union's members, as one."""
-    return " or ".join(messages)
 
 
 def fields_at(model: type[BaseModel], location: FieldPath) -> list[str]:

@@ -71,7 +71,10 @@ def _parse(document: Document, source: str) -> Manifest | list[Problem]:
     try:
         # By way of JSON, because strict JSON is what an API server accepts: no text for numbers or booleans.
         manifest = model.model_validate_json(
-            json.dumps(document.value, allow_nan=False), strict=True, by_alias=True, by_name=False
+            json.dumps(_whole_numbers(document.value), allow_nan=False),
+            strict=True,
+            by_alias=True,
+            by_name=False,
         )
     except ValidationError as error:
         return [problem(each.path, each.message) for each in explain(error, model, document.value)]
@@ -114,12 +117,16 @@ def wire(model: ApiModel, *, defaults: bool = True) -> dict[str, Any]:
     return whole
 
 
+FREE_FORM = frozenset({"config", "affinity"})
+"""Fields whose values are somebody else's, and are kept as they are."""
+
+
 def _whole_numbers(value: Any) -> Any:
+    """1.0 as 1, which is the same JSON number (RFC 8785): so integers may be written so, and digests agree."""
     if isinstance(value, dict):
-        return {key: _whole_numbers(item) for key, item in value.items()}
+        return {key: item if key in FREE_FORM else _whole_numbers(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_whole_numbers(item) for item in value]
-    # As JSON canonicalization (RFC 8785) does, so that a default of 300 and a written 300.0 are the same.
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
 
 

@@ -199,3 +199,26 @@ def test_a_digest_never_changes_between_releases() -> None:
     (task,) = parse_manifests(TASK, source="a")
     assert isinstance(task, MLTask)
     assert task_digest(task.spec) == "sha256:c3d3d18bfee5394d4a3f10d43749bc51f7742a12ced2bb28ced82b2262ef2458"
+
+
+def test_a_whole_number_may_be_written_with_a_fraction_of_zero() -> None:
+    (run,) = parse_manifests(RUN.replace("learningRate: 3e-4", "{updates: 4.0, epochs: 1e1}"), source="a")
+    assert isinstance(run, TrainingRun)
+    assert (run.spec.algorithm.updates, run.spec.algorithm.epochs) == (4, 10)
+
+
+def test_a_models_configuration_keeps_its_types() -> None:
+    scratch = "{scratch: {config: {model_type: qwen2, rope_theta: 10000.0, hidden_size: 8}}}"
+    text = RUN.replace("{path: model}", scratch) + "  fineTuning: {examples: {generator: x}}\n"
+    (run,) = parse_manifests(text, source="a")
+    (again,) = parse_manifests(dump_manifest(run), source="b")
+    for each in (run, again):
+        assert isinstance(each, TrainingRun)
+        assert each.spec.model.source.scratch is not None
+        config = each.spec.model.source.scratch.config
+        assert [type(config[name]) for name in ("rope_theta", "hidden_size")] == [float, int]
+
+
+def test_a_problem_inside_one_form_of_a_field_hides_the_other_forms() -> None:
+    (line,) = problems(RUN.replace("{path: model}}", "{path: model}, lora: {targetModules: [q, 1]}}"))
+    assert "spec.model.lora.targetModules[1]: must be text, not 1" in line
