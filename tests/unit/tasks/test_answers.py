@@ -32,15 +32,21 @@ def test_private_and_sealed_answers_are_one_table(tmp_path: Path) -> None:
 
 
 def test_numbers_are_numbers_only_where_a_whole_column_is(tmp_path: Path) -> None:
-    words = read_answers([_file(tmp_path, "private", "id,y,split\n1,1.0,Reward\n2,a,Reward\n")], submission=SPEC)
-    numbers = read_answers([_file(tmp_path, "private", "id,y,split\n1,1.0,Reward\n2,3,Reward\n")], submission=SPEC)
+    words = read_answers(
+        [_file(tmp_path, "private", "id,y,split\n1,1.0,Reward\n2,a,Reward\n")], submission=SPEC
+    )
+    numbers = read_answers(
+        [_file(tmp_path, "private", "id,y,split\n1,1.0,Reward\n2,3,Reward\n")], submission=SPEC
+    )
 
     assert list(words.values["y"]) == ["1.0", "a"]
     assert list(numbers.values["y"]) == [1.0, 3.0]
 
 
 def test_the_answers_are_their_own_perfect_submission(tmp_path: Path) -> None:
-    answers = read_answers([_file(tmp_path, "private", "id,y,split\n1,a,Reward\n2,b,Reward\n")], submission=SPEC)
+    answers = read_answers(
+        [_file(tmp_path, "private", "id,y,split\n1,a,Reward\n2,b,Reward\n")], submission=SPEC
+    )
 
     assert answers.submission_csv() == b"id,y\n1,a\n2,b\n"
     assert answers.submission_csv(order=np.array([1, 0])) == b"id,y\n2,b\n1,a\n"

@@ -40,7 +40,9 @@ def test_what_was_written_is_read_back(root: Path) -> None:
 def test_sha256sum_agrees(root: Path) -> None:
     write_checksums(root, digest_files(root, ["public", "sealed"]))
 
-    subprocess.run(["sha256sum", "--check", "--strict", "checksums.txt"], cwd=root, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        ["sha256sum", "--check", "--strict", "checksums.txt"], cwd=root, check=True, stdout=subprocess.DEVNULL
+    )
 
 
 def test_no_checksums_are_none(root: Path) -> None:

@@ -113,7 +113,9 @@ def test_data_that_was_not_prepared_names_the_command(task: TaskFolder) -> None:
     assert not read_task(task.root).prepared
 
 
-@pytest.mark.parametrize("lost", ["public/sample_submission.csv", "private/answers.csv", "sealed/answers.csv"])
+@pytest.mark.parametrize(
+    "lost", ["public/sample_submission.csv", "private/answers.csv", "sealed/answers.csv"]
+)
 def test_a_missing_file_is_named(task: TaskFolder, lost: str) -> None:
     (task.root / lost).unlink()
 
@@ -131,7 +133,9 @@ def test_an_answer_that_the_sample_does_not_ask_for_is_refused(task: TaskFolder)
     lines = task.sample.read_text().splitlines()
     task.sample.write_text("\n".join(lines[:-1]) + "\n")
 
-    with pytest.raises(UserError, match=r"do not match: '\d+' is not in the sample submission \(1 such ids\)"):
+    with pytest.raises(
+        UserError, match=r"do not match: '\d+' is not in the sample submission \(1 such ids\)"
+    ):
         load_task(task.root)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,12 +45,16 @@ def _contents(root: Path) -> dict[str, str]:
     return digest_files(root, [name for name in DATA_FOLDERS if (root / name).exists()])
 
 
+def _names(root: Path) -> list[str]:
+    return sorted(path.name for path in root.iterdir())
+
+
 def test_the_first_preparation_makes_data_and_records_checksums(bare: Path) -> None:
     prepared = prepare_task(bare)
 
     assert (prepared.changed, prepared.recorded) == (True, True)
     assert _contents(bare) == dict(prepared.files)
-    assert sorted(os.listdir(bare)) == sorted(["task.yaml", "prepare.py", "checksums.txt", *DATA_FOLDERS])
+    assert _names(bare) == sorted(["task.yaml", "prepare.py", "checksums.txt", *DATA_FOLDERS])
 
 
 def test_a_second_preparation_changes_nothing(bare: Path) -> None:
@@ -111,19 +114,22 @@ def test_the_log_of_final_reads_survives_a_replacement(bare: Path) -> None:
         ("1 / 0", "ZeroDivisionError"),
         ("import os; os.kill(os.getpid(), 9)", "failed (exit -9): no output"),
         ("pass", "made no folder public/"),
-        (PREPARE.replace('"id,x,big', '"id,x,bog').replace("id,big,split", "id,bog,split"), "no column 'big'"),
+        (
+            PREPARE.replace('"id,x,big', '"id,x,bog').replace("id,big,split", "id,bog,split"),
+            "no column 'big'",
+        ),
         (PREPARE.replace("4,1,Final", "5,1,Final"), "'5' is not in the sample submission"),
     ],
 )
 def test_a_failing_preparer_leaves_nothing_behind(bare: Path, script: str, said: str) -> None:
     (bare / "prepare.py").write_text(script)
-    before = sorted(os.listdir(bare))
+    before = _names(bare)
 
     with pytest.raises(UserError) as caught:
         prepare_task(bare)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert sorted(os.listdir(bare)) == before
+    assert _names(bare) == before
 
 
 def test_a_failing_preparer_leaves_data_that_is_there_as_it_is(bare: Path) -> None:

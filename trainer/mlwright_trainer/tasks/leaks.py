@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
+from mlwright_api.mltask import Split
+from scipy.stats import rankdata
 
 from mlwright_trainer.tasks.answers import Answers
-from mlwright_trainer.tasks.public_files import PublicFiles, PublicTable, canonical
+from mlwright_trainer.tasks.public_files import PublicFiles, canonical
 
 _FEWEST_ROWS = 10
 _AGREEMENT = 0.99
@@ -44,6 +47,8 @@ class Secret:
     name: str
     ids: pd.Series
     values: pd.Series
+    joint: bool = False
+    """Whether they are of several splits, each of which is a secret of its own, too."""
 
     @property
     def telling(self) -> bool:
@@ -62,23 +67,52 @@ def find_leaks(files: PublicFiles, answers: Answers, *, sample_ids: list[str]) -
     orders = [_orders(secret, sample_ids) for secret in secrets]
     leaks = [Leak(name, "a link that leads out of public/") for name in files.links_out]
     for table in files.tables:
+        columns = [_Column(str(name), table.columns[name]) for name in table.columns]
+        varied = [column for column in columns if column.distinct > 1]
         for secret, order in zip(secrets, orders, strict=True):
-            leaks.extend(_by_id(table, secret))
-            leaks.extend(_by_order(table, secret, order))
-            leaks.extend(_by_values(table, secret))
+            leaks.extend(Leak(table.name, what) for what in _by_id(varied, secret))
+            leaks.extend(Leak(table.name, what) for what in _by_order(varied, secret, order))
+            leaks.extend(Leak(table.name, what) for what in _by_values(varied, secret))
     return list(dict.fromkeys(leaks))
 
 
+@dataclass(frozen=True)
+class _Column:
+    """A public column, and what is asked of it again and again."""
+
+    name: str
+    values: pd.Series
+
+    @cached_property
+    def distinct(self) -> int:
+        return int(self.values.nunique())
+
+    @cached_property
+    def lines(self) -> str:
+        """All values, each on a line, to be searched in."""
+        return _lines(self.values)
+
+    @cached_property
+    def ordered(self) -> np.ndarray:
+        return np.sort(self.values.to_numpy(dtype=str))
+
+
+def _lines(values: pd.Series) -> str:
+    return "\n" + "\n".join(values) + "\n"
+
+
 def secrets_of(answers: Answers) -> list[Secret]:
-    """Each target of each split; one 0/1 column a class counts as one target, the class."""
+    """Each target of each split, and of the splits together, as they may lie in a column without ids."""
     ids = canonical(answers.table[answers.submission.id_column])
     splits = answers.table["split"]
-    secrets = []
-    for name, values in targets_of(answers).items():
-        for split in splits.unique():
-            chosen = (splits == split).to_numpy()
-            secrets.append(Secret(f"{name} of {split}", ids[chosen], values[chosen]))
-    return secrets
+    parts = {split: (splits == split).to_numpy() for split in splits.unique()}
+    parts["Reward and Selection"] = (splits != Split.FINAL).to_numpy()
+    parts["all hidden rows"] = np.ones(len(splits), dtype=bool)
+    return [
+        Secret(f"{name} of {part}", ids[chosen], values[chosen], joint=" " in part)
+        for name, values in targets_of(answers).items()
+        for part, chosen in parts.items()
+    ]
 
 
 def targets_of(answers: Answers) -> dict[str, pd.Series]:
@@ -94,80 +128,88 @@ def targets_of(answers: Answers) -> dict[str, pd.Series]:
 
 def determines(column: pd.Series, values: pd.Series) -> bool:
     """Whether `column` gives `values` (same length, canonical text) away: equal, renamed, or a function."""
-    if values.nunique() < 2 or column.nunique() < 2:
+    (column_codes, column_names), (codes, names) = pd.factorize(column), pd.factorize(values)
+    if len(names) < 2 or len(column_names) < 2:
         return False
-    column, values = column.reset_index(drop=True), values.reset_index(drop=True)
-    if (column == values).mean() >= _AGREEMENT:
+    if (column.to_numpy() == values.to_numpy()).mean() >= _AGREEMENT:
         return True
-    if column.nunique() <= min(2 * values.nunique(), len(values) // 5):
-        majority = pd.crosstab(column, values).max(axis=1).sum() / len(values)
-        commonest = values.value_counts(normalize=True).max()
+    if len(column_names) <= min(2 * len(names), len(values) // 5):
+        pairs = np.bincount(column_codes * len(names) + codes, minlength=len(column_names) * len(names))
+        known = pairs.reshape(len(column_names), len(names)).max(axis=1).sum() / len(values)
+        guessed = np.bincount(codes).max() / len(values)
         # Of the rows that guessing the commonest value gets wrong, 99 % must come out right.
-        if majority >= 1 - (1 - _AGREEMENT) * (1 - commonest):
+        if known >= 1 - (1 - _AGREEMENT) * (1 - guessed):
             return True
-    return values.nunique() > _TELLING_VALUES and _function(column, values)
+    return len(names) > _TELLING_VALUES and _function(column, values)
 
 
 def _function(column: pd.Series, values: pd.Series) -> bool:
     """Whether one is a monotone or linear function of the other, as numbers."""
-    pair = pd.DataFrame(
-        {"x": pd.to_numeric(column, errors="coerce"), "y": pd.to_numeric(values, errors="coerce")}
-    )
-    pair = pair.dropna()
-    if len(pair) < _FEWEST_ROWS or len(pair) < _AGREEMENT * len(values) or pair.nunique().min() < 2:
+    x, y = _numbers(column), _numbers(values)
+    both = np.isfinite(x) & np.isfinite(y)
+    if both.sum() < max(_FEWEST_ROWS, _AGREEMENT * len(values)):
         return False
-    ranks = pair.rank()
-    monotone = np.corrcoef(ranks["x"], ranks["y"])[0, 1]
-    linear = np.corrcoef(pair["x"], pair["y"])[0, 1]
-    return bool(abs(monotone) > 0.9999 or abs(linear) > 0.999999)
+    x, y = x[both], y[both]
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return False
+    monotone = np.corrcoef(rankdata(x), rankdata(y))[0, 1]
+    return bool(abs(monotone) > 0.9999 or abs(np.corrcoef(x, y)[0, 1]) > 0.999999)
 
 
-def _by_id(table: PublicTable, secret: Secret) -> Iterator[Leak]:
-    for key in table.columns:
-        ids = table.columns[key]
-        known = ids.isin(secret.ids)
-        if known.sum() < max(_FEWEST_ROWS, len(secret.ids) // 2) or not ids[known].is_unique:
+def _numbers(values: pd.Series) -> np.ndarray:
+    try:
+        return np.array(values, dtype=float)
+    except ValueError:
+        return pd.to_numeric(values, errors="coerce").to_numpy(dtype=float)
+
+
+def _by_id(columns: list[_Column], secret: Secret) -> Iterator[str]:
+    """Columns that give the secret away when they are joined to it by another column, the ids."""
+    fewest = max(_FEWEST_ROWS, len(secret.ids) // 2)
+    if secret.joint:
+        return
+    for key in columns:
+        known = key.values.isin(secret.ids) if key.distinct >= fewest else pd.Series(dtype=bool)
+        if known.sum() < fewest or not key.values[known].is_unique:
             continue
-        hidden = secret.values.set_axis(secret.ids).reindex(ids[known])
-        for name in table.columns:
-            if name != key and determines(table.columns[name][known], hidden):
-                yield Leak(table.name, f"column {name!r} gives {secret.name} away (joined by {key!r})")
+        hidden = secret.values.set_axis(secret.ids).reindex(key.values[known])
+        for column in columns:
+            if column is not key and determines(column.values[known], hidden):
+                yield f"column {column.name!r} gives {secret.name} away (joined by {key.name!r})"
 
 
 def _orders(secret: Secret, sample_ids: list[str]) -> list[pd.Series]:
-    """The values in every order that somebody could have written them in."""
+    """The values in every order that somebody could have written them in, each once."""
     by_id = secret.values.set_axis(secret.ids)
     sample = canonical(pd.Series(sample_ids))
-    in_sample = by_id.reindex(sample[sample.isin(by_id.index)]).dropna()
-    orders = [secret.values, in_sample, by_id.sort_index()]
+    orders = [secret.values, by_id.reindex(sample[sample.isin(by_id.index)]).dropna(), by_id.sort_index()]
     numbers = pd.to_numeric(pd.Series(by_id.index), errors="coerce")
     if not numbers.isna().any():
         orders.append(by_id.iloc[np.argsort(numbers.to_numpy(), kind="stable")])
-    return [each for order in orders for each in (order, order[::-1])]
+    both_ways = [each for order in orders for each in (order, order[::-1])]
+    return list({_lines(order): order for order in both_ways}.values())
 
 
-def _by_order(table: PublicTable, secret: Secret, orders: list[pd.Series]) -> Iterator[Leak]:
-    """The column is, or contains, the answers one after the other."""
+def _by_order(columns: list[_Column], secret: Secret, orders: list[pd.Series]) -> Iterator[str]:
+    """Columns that are, or contain, the answers one after the other."""
     if secret.bits < _FEWEST_BITS:
         return
-    needles = {"\n" + "\n".join(order) + "\n" for order in orders}
-    for name in table.columns:
-        column = table.columns[name]
-        if len(column) < len(secret.values) or column.nunique() < 2:
+    needles = [_lines(order) for order in orders]
+    for column in columns:
+        if len(column.values) < len(secret.values):
             continue
-        haystack = "\n" + "\n".join(column) + "\n"
-        if any(needle in haystack for needle in needles) or (
-            len(column) == len(secret.values) and any(determines(column, order) for order in orders)
+        as_long = len(column.values) == len(secret.values)
+        if any(needle in column.lines for needle in needles) or (
+            as_long and any(determines(column.values, order) for order in orders)
         ):
-            yield Leak(table.name, f"column {name!r} holds {secret.name}, one row after the other")
+            yield f"column {column.name!r} holds {secret.name}, one row after the other"
 
 
-def _by_values(table: PublicTable, secret: Secret) -> Iterator[Leak]:
-    """The column holds the same values in another order, and they are too many for that to be chance."""
+def _by_values(columns: list[_Column], secret: Secret) -> Iterator[str]:
+    """Columns with the same values in another order, where these are too many for that to be chance."""
     if secret.values.nunique() < _TELLING_VALUES:
         return
     expected = np.sort(secret.values.to_numpy(dtype=str))
-    for name in table.columns:
-        column = table.columns[name]
-        if len(column) == len(expected) and (np.sort(column.to_numpy(dtype=str)) == expected).all():
-            yield Leak(table.name, f"column {name!r} holds {secret.name} in another order")
+    for column in columns:
+        if len(column.values) == len(expected) and (column.ordered == expected).all():
+            yield f"column {column.name!r} holds {secret.name} in another order"
