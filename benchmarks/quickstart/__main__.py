@@ -18,9 +18,10 @@ from benchmarks.quickstart.prompts import require_known_prompt
 from benchmarks.quickstart.records import ArmRecord
 from benchmarks.quickstart.results import COMMAND, Results, collect, write_results
 from benchmarks.quickstart.settings import RESULTS, SECOND_TASK, SEEDS, STATE, Arm, Job, Settings, Sizes
+from benchmarks.quickstart.state import is_finished
 from benchmarks.quickstart.table import markdown
 from benchmarks.quickstart.unseen import Unseen, require_unseen
-from benchmarks.quickstart.work import carry_out, is_finished
+from benchmarks.quickstart.work import carry_out
 
 INTERRUPTED = 130
 

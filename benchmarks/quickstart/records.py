@@ -15,7 +15,7 @@ from mlwright_trainer.report.tallies import mean, seconds
 
 from benchmarks.quickstart.budget import sandbox_seconds
 from benchmarks.quickstart.settings import Arm, Job, Settings
-from benchmarks.quickstart.work import budget_of, fine_tuning_file
+from benchmarks.quickstart.state import budget_of, fine_tuning_file
 
 
 class FreshRecord(ApiModel):

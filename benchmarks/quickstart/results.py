@@ -18,8 +18,8 @@ from benchmarks.quickstart.comparison import (
 )
 from benchmarks.quickstart.records import ArmRecord, arm_record, software
 from benchmarks.quickstart.settings import Job, Settings
+from benchmarks.quickstart.state import is_finished
 from benchmarks.quickstart.unseen import Unseen
-from benchmarks.quickstart.work import is_finished
 
 COMMAND = "make bench-quickstart"
 

@@ -7,10 +7,8 @@ import shutil
 import time
 from pathlib import Path
 
-from mlwright_trainer.errors import UserError
 from mlwright_trainer.learning.digest import weights_digest
 from mlwright_trainer.learning.initial import make_initial_weights
-from mlwright_trainer.ledger import LedgerReader
 from mlwright_trainer.progress import Progress
 from mlwright_trainer.runs.folder import RunFolder, write_whole
 from mlwright_trainer.runs.local import LocalOptions, LocalRun
@@ -18,18 +16,9 @@ from mlwright_trainer.runs.plan import RunPlan
 from mlwright_trainer.runs.sessions import opened_ledger
 
 from benchmarks.quickstart.arms import CONTROLS, ReinforcementLearning, Terms
-from benchmarks.quickstart.budget import Budget
 from benchmarks.quickstart.plans import plan_of
 from benchmarks.quickstart.settings import Arm, Job, Settings
-
-
-def is_finished(settings: Settings, job: Job) -> bool:
-    """Whether the arm's run is closed: its sealed grading is written."""
-    folder = RunFolder(settings.folder(job))
-    if not folder.holds_a_run:
-        return False
-    with LedgerReader(folder.ledger) as ledger:
-        return ledger.fact("closed") is not None
+from benchmarks.quickstart.state import budget_of, fine_tuning_file, not_reopened
 
 
 def carry_out(settings: Settings, job: Job, progress: Progress) -> None:
@@ -47,23 +36,6 @@ def carry_out(settings: Settings, job: Job, progress: Progress) -> None:
         run.carry_out()
 
 
-def budget_of(settings: Settings, job: Job) -> Budget:
-    """What the RL arm of the same seed and task has spent on the rows it learned from."""
-    model = Job(job.seed, job.task, Arm.RL)
-    if not is_finished(settings, model):
-        raise UserError(f"{job}: waits for {model}, which sets its budget")
-    with LedgerReader(RunFolder(settings.folder(model)).ledger) as ledger:
-        return Budget.of(ledger.rollouts("Train"), rounds=ledger.batches())
-
-
-def not_reopened(plan: RunPlan, folder: RunFolder) -> RunPlan:
-    """The plan with as many updates as are made, once final samples are taken: an arm's number is not its plan's."""
-    if not folder.holds_a_run:
-        return plan
-    with LedgerReader(folder.ledger) as ledger:
-        return plan.with_updates(max(1, ledger.batches())) if ledger.rounds("After") else plan
-
-
 def _fine_tune(settings: Settings, job: Job, plan: RunPlan, progress: Progress) -> None:
     """The seed's fine-tuned model, made by its first arm (the task plays no part in it)."""
     weights = settings.initial_weights(job.seed)
@@ -79,11 +51,6 @@ def _fine_tune(settings: Settings, job: Job, plan: RunPlan, progress: Progress) 
     )
     facts = {"seconds": time.monotonic() - start, "digest": weights_digest(weights)}
     write_whole(fine_tuning_file(settings, job.seed), json.dumps(facts, indent=2).encode())
-
-
-def fine_tuning_file(settings: Settings, seed: int) -> Path:
-    """Where it says how long a seed's fine-tuning took."""
-    return settings.seed_folder(seed) / "fine-tuning.json"
 
 
 def share_weights(source: Path, target: Path) -> None:
