@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from mlwright_api.trainingrun import FineTuning
+from mlwright_api.trainingrun import FineTuning, Scheduler
 from torch import Tensor
 from torch.nn import functional
 
 from mlwright_trainer.errors import InternalError, UserError
 from mlwright_trainer.generators import Example
 from mlwright_trainer.inference.codec import encode_messages
+from mlwright_trainer.learning.schedule import learning_rate_factor
 
 Progress = Callable[[str, float], None]
 
@@ -24,6 +25,8 @@ IGNORED = -100
 # Batches are cut from lengths sorted within a stretch of this many, so that padding is short and order still mixed.
 STRETCH_BATCHES = 64
 REPORT_SECONDS = 1.0
+# Measured on the quickstart's model at 4e-3, 400 steps: 14.9 nats a held-out script, without a warm-up 25.3.
+WARMUP_SHARE = 0.02
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,9 @@ def fine_tune(
         )
     started = time.monotonic()
     batches = [
-        batch for epoch in range(spec.epochs) for batch in _batches(fitting, spec.batch_size, seed + epoch)
+        batch
+        for epoch in range(spec.epochs)
+        for batch in sorted_batches(fitting, spec.batch_size, seed + epoch)
     ]
     losses = _train(model, batches, spec, progress=_throttled(progress, left_out))
     tenth = max(1, len(losses) // 10)
@@ -96,14 +101,6 @@ def encode_examples(tokenizer: Any, examples: Sequence[Example]) -> list[Encoded
     ]
 
 
-def learning_rate_factor(kind: str, step: int, steps: int) -> float:
-    """Share of the learning rate at `step` of `steps`, from 1 at the first towards 0 after the last."""
-    if kind == "Constant":
-        return 1.0
-    left = 1 - step / steps
-    return left if kind == "Linear" else 0.5 * (1 - math.cos(math.pi * left))
-
-
 def collate(batch: Sequence[Encoded], padding: int) -> tuple[Tensor, Tensor, Tensor]:
     """Ids, attention mask and labels, (rows, longest) int64 each, padded on the right."""
     longest = max(map(len, batch))
@@ -122,7 +119,7 @@ def completion_loss(logits: Tensor, labels: Tensor) -> Tensor:
     return functional.cross_entropy(shifted, labels[:, 1:].flatten(), ignore_index=IGNORED)
 
 
-def _batches(examples: Sequence[Encoded], size: int, seed: int) -> list[list[Encoded]]:
+def sorted_batches(examples: Sequence[Encoded], size: int, seed: int) -> list[list[Encoded]]:
     rng = random.Random(seed)
     order = rng.sample(range(len(examples)), len(examples))
     stretch = size * STRETCH_BATCHES
@@ -151,11 +148,13 @@ def _train(
         fused=fused,
     )
     padding = model.config.pad_token_id or 0
+    schedule = Scheduler(kind=spec.scheduler, warmup_updates=math.ceil(WARMUP_SHARE * len(batches)))
     losses: list[float] = []
     model.train()
     for step, batch in enumerate(batches):
+        factor = learning_rate_factor(schedule, update=step, updates=len(batches))
         for group in optimizer.param_groups:
-            group["lr"] = spec.learning_rate * learning_rate_factor(spec.scheduler, step, len(batches))
+            group["lr"] = spec.learning_rate * factor
         losses.append(_step(model, optimizer, batch, padding, spec.max_gradient_norm))
         if not math.isfinite(losses[-1]):
             raise InternalError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from mlwright_api.trainingrun import ModelSpec, ScratchModel
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
@@ -18,6 +20,18 @@ from mlwright_trainer.inference.model_folder import first_line, load_tokenizer
 from mlwright_trainer.learning.tokenizer import train_tokenizer
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+# Building a model from settings that do not fit together fails wherever they are first used.
+_CONFIGURATION_ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    KeyError,
+    RuntimeError,
+    StrictDataclassError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +52,7 @@ def load_source(spec: ModelSpec, *, base: Path, texts: Sequence[str], seed: int)
         kind = "claim" if source.claim is not None else "image"
         raise UserError(f"model.source.{kind}: only in a cluster; on this machine use path, hub or scratch")
     if source.scratch is not None:
-        loaded = _scratch(source.scratch, texts, seed)
+        loaded = scratch_model(source.scratch, texts, seed)
     elif source.path is not None:
         loaded = _local(base / source.path)
     else:
@@ -49,14 +63,12 @@ def load_source(spec: ModelSpec, *, base: Path, texts: Sequence[str], seed: int)
     return _fitted(loaded.model.to(DTYPES[spec.dtype]), tokenizer)
 
 
-def _scratch(spec: ScratchModel, texts: Sequence[str], seed: int) -> LoadedModel:
+def scratch_model(spec: ScratchModel, texts: Sequence[str], seed: int) -> LoadedModel:
     if not texts:
         raise UserError("model.source.scratch: needs fineTuning.examples, which its tokenizer is trained on")
     tokenizer = train_tokenizer(texts, spec.vocabulary_size)
     settings = dict(spec.config)
-    model_type = settings.pop("model_type", None)
-    if not isinstance(model_type, str):
-        raise UserError("model.source.scratch.config.model_type: required, for example qwen2")
+    model_type = str(settings.pop("model_type"))
     settings |= {
         "vocab_size": len(tokenizer),
         "bos_token_id": tokenizer.bos_token_id,
@@ -68,8 +80,8 @@ def _scratch(spec: ScratchModel, texts: Sequence[str], seed: int) -> LoadedModel
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = AutoModelForCausalLM.from_config(config)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise UserError(f"model.source.scratch.config: {error}") from error
+    except _CONFIGURATION_ERRORS as error:
+        raise UserError(f"model.source.scratch.config: {' '.join(str(error).split())}") from error
     return LoadedModel(model, tokenizer)
 
 
@@ -117,7 +129,7 @@ def _tokenizer(name: str, where: str, **options: Any) -> Any:
 def _failing_as_user_error(where: str) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
+    except (OSError, ValueError, KeyError, struct.error, SafetensorError) as error:
         raise UserError(f"{where}: {first_line(error)}") from error
 
 
