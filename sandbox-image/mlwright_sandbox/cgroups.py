@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ _OWN_BYTES = 96 * 1024 * 1024
 """What the slot's process and the runner may need beside the script."""
 _OWN_PROCESSES = 8
 _REMOVAL_SECONDS = 1.0
+_numbers = itertools.count()
 _V1_MEMORY, _V1_PROCESSES = "memory", "pids"
 
 
@@ -72,13 +74,14 @@ def _delegated(root: Path, group: Path) -> Path | None:
 class SlotGroup:
     """The groups of one slot; made once, its limit set anew for every script."""
 
-    def __init__(self, hierarchies: Hierarchies, slot: int) -> None:
+    def __init__(self, hierarchies: Hierarchies) -> None:
+        name = f"{PREFIX}{os.getpid()}-{next(_numbers)}"
         self._unified = hierarchies.unified
         self._folders: dict[str, Path] = {}
         for controller, parent in hierarchies.parents.items():
             with suppress(OSError):
-                folder = parent / f"{PREFIX}{os.getpid()}-{slot}"
-                folder.mkdir(exist_ok=True)
+                folder = parent / name
+                folder.mkdir()
                 self._folders[controller] = folder
         self.holds_processes = self._limit_processes()
         self.holds_memory = self.limit_memory(1 << 40)
@@ -135,7 +138,7 @@ def open_groups(slots: int) -> Sequence[SlotGroup]:
     """A group for every slot; they hold nothing where this user may not make any."""
     hierarchies = find_hierarchies()
     remove_stale(hierarchies)
-    return [SlotGroup(hierarchies, slot) for slot in range(slots)]
+    return [SlotGroup(hierarchies) for _ in range(slots)]
 
 
 def _remove(folder: Path, *, patience: float) -> None:

@@ -60,12 +60,16 @@ class Setting:
     kind: str
     public: Path
     lock: Lock | None
+    covered: tuple[Path, ...] = ()
+    """See `namespaces.covered`."""
 
     def place(self, folder: str) -> Place:
         """Where the next script runs; `folder` is its own one where there are no namespaces."""
         if self.kind == NAMESPACES:
             environment = _environment(namespaces.TEMPORARY)
-            return Place(namespaces.WORK, environment, self.lock, own_namespaces=True)
+            return Place(
+                namespaces.WORK, environment, self.lock, own_namespaces=True, shown_again=self.covered
+            )
         work, temporary = Path(folder, "work"), Path(folder, "tmp")
         work.mkdir()
         temporary.mkdir()
@@ -110,7 +114,8 @@ def make_setting(message: Mapping[str, Any]) -> Setting:
         program = seccomp.compile_filter(alone=kind != NAMESPACES)
     except IsolationError:
         program = None
-    return Setting(kind, public, Lock(program, kernel.landlock_abi() > 0, access, processes_limit))
+    lock = Lock(program, kernel.landlock_abi() > 0, access, processes_limit)
+    return Setting(kind, public, lock, tuple(map(Path, message.get("covered", ()))))
 
 
 _DEVICES = tuple(Path("/dev", name) for name in ("null", "zero", "full", "random", "urandom"))

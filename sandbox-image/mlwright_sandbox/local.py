@@ -80,6 +80,11 @@ class LocalBackend:
     def slots(self) -> int:
         return len(self._threads)
 
+    @property
+    def state_folder(self) -> Path:
+        """Where sandboxes without namespaces have their work folders; removed by `close`, or at a later start."""
+        return self._state.path
+
     def submit(self, request: SandboxRequest) -> None:
         """Queue a script; raises ValueError if its rollout is in flight, IsolationError after `close`."""
         ticket = Ticket(request)

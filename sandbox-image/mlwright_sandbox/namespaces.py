@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,7 +15,8 @@ from mlwright_sandbox.world import World
 
 USER = 1000
 """User and group number inside; outside it is whoever started us."""
-DATA, WORK, TEMPORARY, SHARED = Path("/data"), Path("/work"), Path("/tmp"), Path("/dev/shm")
+DATA, WORK = Path("/sandbox/data"), Path("/sandbox/work")
+TEMPORARY, SHARED = Path("/tmp"), Path("/dev/shm")
 FILES = 65_536
 """Files, directories and links that a work folder may hold."""
 _STUBS = {
@@ -64,6 +65,11 @@ def bwrap_command(
     command += ["--clearenv"]
     for name, value in environment.items():
         command += ["--setenv", name, value]
+    # The host's own /proc, because a kernel lets a user namespace mount a new one only where one is fully visible;
+    # each script gets its own on top, and the lock lets it see nothing else.
+    command += ["--bind", "/proc", "/proc", "--dev", "/dev"]
+    for place in (SHARED, TEMPORARY):
+        command += ["--tmpfs", str(place)]
     for tree in world.trees:
         command += _show(tree)
     for name, descriptor in stubs.items():
@@ -72,19 +78,6 @@ def bwrap_command(
         command += ["--tmpfs", str(hidden)]
     for shown in world.shown:
         command += ["--ro-bind", str(shown), str(shown)]
-    # The host's own /proc, because a kernel lets a user namespace mount a new one only where one is fully visible;
-    # each script gets its own on top, and the lock lets it see nothing else.
-    command += [
-        "--bind",
-        "/proc",
-        "/proc",
-        "--dev",
-        "/dev",
-        "--tmpfs",
-        str(SHARED),
-        "--tmpfs",
-        str(TEMPORARY),
-    ]
     command += ["--dir", str(WORK), "--ro-bind", str(public), str(DATA)]
     for hidden in world.hidden:
         command += ["--remount-ro", str(hidden)]
@@ -106,20 +99,45 @@ def leave() -> None:
     Path("/proc/self/gid_map").write_text(f"{USER} {USER} 1")
 
 
-def furnish(work_bytes: int) -> None:
+def covered(world: World) -> list[Path]:
+    """What of the world lies beneath a script's own mounts and has to be shown again on top of them."""
+    places = (TEMPORARY, SHARED, WORK)
+    return [
+        path for path in (*world.trees, *world.shown) if any(path.is_relative_to(place) for place in places)
+    ]
+
+
+def furnish(work_bytes: int, *, shown_again: Sequence[Path] = ()) -> None:
     """Mount what the script sees as its own: /proc, /tmp, /dev/shm and the work folder with the data in it."""
     if os.getpid() != 1:
         raise IsolationError("namespaces: not the first process of its own PID namespace")
     hard = kernel.MS_NOSUID | kernel.MS_NODEV
     _mount_proc(hard | kernel.MS_NOEXEC)
+    kept = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in shown_again}
     for place in (TEMPORARY, SHARED, WORK):
         options = f"size={work_bytes},nr_inodes={FILES},mode=0700"
         kernel.mount("tmpfs", str(place), "tmpfs", hard, options)
     data = WORK / DATA.name
     data.mkdir()
     kernel.mount(str(DATA), str(data), None, kernel.MS_BIND | kernel.MS_REC)
+    for path, descriptor in kept.items():
+        _show_again(path, descriptor)
     with suppress(OSError):
         socket.sethostname("sandbox")
+
+
+def _show_again(path: Path, descriptor: int) -> None:
+    """Bind what an older mount holds to its place in a newer one, read-only as it was."""
+    source = Path(f"/proc/self/fd/{descriptor}")
+    try:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        if source.is_dir():
+            path.mkdir(exist_ok=True)
+        else:
+            path.touch()
+        kernel.mount(str(source), str(path), None, kernel.MS_BIND | kernel.MS_REC)
+    finally:
+        os.close(descriptor)
 
 
 def _mount_proc(flags: int) -> None:

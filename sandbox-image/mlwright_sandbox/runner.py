@@ -142,7 +142,7 @@ def run(job: Job, place: Place, control: socket.socket) -> NoReturn:
 
 def _run(job: Job, place: Place, control: socket.socket) -> tuple[Report, int]:
     if place.own_namespaces:
-        namespaces.furnish(job.work_bytes)
+        namespaces.furnish(job.work_bytes, shown_again=place.shown_again)
     folder = os.open(place.work, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     source = job.script.encode("utf-8", errors="surrogatepass")
     (place.work / script.SCRIPT_NAME).write_bytes(source)

@@ -51,6 +51,8 @@ class Place:
     lock: Lock | None
     """None: plain processes."""
     own_namespaces: bool
+    shown_again: tuple[Path, ...] = ()
+    """What of the interpreter the script's own mounts would cover."""
 
 
 class Line:
@@ -206,11 +208,19 @@ def _end_of(script: Callable[[], None], line: Line) -> int:
 def _failed(error: BaseException, line: Line) -> int:
     limit = _limit_of(error)
     with suppress(BaseException):
-        line.say(ENDED, _last_words(traceback.format_exception_only(error)[-1], limit))
+        line.say(ENDED, _last_words(_in_one_line(error), limit))
     with suppress(BaseException):
         shown = error.with_traceback(_of_the_script(error.__traceback__))
         sys.excepthook(type(shown), shown, shown.__traceback__)
     return 130 if isinstance(error, KeyboardInterrupt) else 1
+
+
+def _in_one_line(error: BaseException) -> str:
+    """The last line that Python prints of it; of a syntax error also where it is."""
+    text = traceback.format_exception_only(error)[-1].strip()
+    if isinstance(error, SyntaxError) and error.lineno is not None:
+        return f"{text} (line {error.lineno})"
+    return text
 
 
 def _of_the_script(trace: types.TracebackType | None) -> types.TracebackType | None:

@@ -126,6 +126,9 @@ class ForkServer:
         message = {"kind": self.site.kind, "public": str(self.site.public), "preload": preload}
         if self.site.kind == fork_server.LOCK:
             message |= _lock_paths(self.site)
+        if self.site.kind == fork_server.NAMESPACES:
+            covered = namespaces.covered(world.this_world(self.site.secrets))
+            message["covered"] = [str(path) for path in covered]
         self._control.settimeout(START_SECONDS)
         try:
             wire.send(self._control, message)

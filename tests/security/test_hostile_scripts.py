@@ -30,11 +30,12 @@ CHECKOUT = Path(__file__).parents[2]
 SECRET_NAME = "MLWRIGHT_TEST_SECRET_TOKEN"
 LEAKED = "LEAKED"
 BENIGN = """
-import os, random, tempfile
+import os, random, sys, tempfile
 import numpy as np
 import pandas as pd
-left = [name for name in os.listdir(tempfile.gettempdir())]
-assert not left, left
+left = os.listdir(tempfile.gettempdir())
+# The interpreter itself may lie beneath /tmp.
+assert left in ([], sys.executable.split("/")[2:3]), left
 assert sorted(os.listdir(".")) == ["data", "script.py"], os.listdir(".")
 if os.access("/dev/shm", os.R_OK) and os.environ["HOME"] == "/tmp":
     assert not os.listdir("/dev/shm")
