@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from mlwright_trainer.command import doctor, ledger, replay, report, run, show, task
+from mlwright_trainer.command.failures import explained
 from mlwright_trainer.errors import MlwrightError
 
 app = typer.Typer(
@@ -34,13 +35,15 @@ def main() -> None:
     """Entry point; exit 0, 2 for the user's mistakes, 1 for ours, 130 after Ctrl-C."""
     try:
         app()
-    except MlwrightError as error:
-        Console(stderr=True, soft_wrap=True).print(
-            f"mlwright: {error}", markup=False, highlight=False, style="red"
-        )
-        sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except Exception as error:
+        known = error if isinstance(error, MlwrightError) else explained(error)
+        if known is None:
+            raise
+        console = Console(stderr=True, soft_wrap=True)
+        console.print(f"mlwright: {known}", markup=False, highlight=False, style="red")
+        sys.exit(known.exit_code)
 
 
 if __name__ == "__main__":

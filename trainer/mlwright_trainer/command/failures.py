@@ -1,0 +1,37 @@
+"""What the machine refused (disk, memory, permission), in the words of the command's errors."""
+
+from __future__ import annotations
+
+import errno
+
+from mlwright_trainer.errors import InternalError, MlwrightError, UserError
+
+ADVICE = {
+    errno.ENOSPC: "free some space and go on with --resume, or choose another --dir",
+    errno.EDQUOT: "the quota is used up: free some space, or choose another --dir",
+    errno.EACCES: "choose another --dir, or mend the permissions",
+    errno.EPERM: "choose another --dir, or mend the permissions",
+    errno.EROFS: "choose another --dir",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENOMEM: "lower --slots, algorithm.microbatchTokens or the size of the model",
+}
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE)
+"""The machine's fault; the others are a wrong choice of the user's."""
+NO_MEMORY = ("can't allocate memory", "out of memory")
+"""How torch words it, in a RuntimeError."""
+
+
+def explained(error: BaseException) -> MlwrightError | None:
+    """The same failure as one clear line, where the machine is the reason; None for a fault in mlwright."""
+    if isinstance(error, OSError) and error.errno in ADVICE:
+        kind = InternalError if error.errno in FULL else UserError
+        where = f"{error.filename}: " if error.filename else ""
+        return kind(f"{where}{error.strerror}; {ADVICE[error.errno]}")
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and _says_no_memory(error)):
+        first = str(error).strip().splitlines()[0] if str(error).strip() else "no detail"
+        return InternalError(f"out of memory ({first[:200]}); {ADVICE[errno.ENOMEM]}")
+    return None
+
+
+def _says_no_memory(error: BaseException) -> bool:
+    return any(words in str(error).lower() for words in NO_MEMORY)
