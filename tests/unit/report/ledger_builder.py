@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 from mlwright_api.base import API_VERSION, ObjectMeta
+from mlwright_api.metric_catalog import metric_info
 from mlwright_api.mltask import MLTask, MLTaskSpec, Split
 from mlwright_api.presets import resolve
 from mlwright_api.results import MILESTONES, Receipt, ReceiptCheck
@@ -19,7 +20,12 @@ from mlwright_api.trainingrun import TrainingRun, TrainingRunSpec
 from mlwright_trainer.collection.syntax import tree_digest
 from mlwright_trainer.inference.engine import VersionSpan
 from mlwright_trainer.ledger import Ledger, Purpose, Result, Sampled, SealedScore, UpdateRow, WindowRow
+from mlwright_trainer.runs.best import best_rollout
 
+_TITLES = {
+    "churn": "Which customers leave their telephone company?",
+    "houses": "What will this house sell for?",
+}
 START = 1_790_000_000.0
 FAMILIES = {
     "naive bayes": ("sklearn.naive_bayes", "GaussianNB", 0.80, 0.09),
@@ -141,7 +147,7 @@ def write_settings(folder: Path, scenario: Scenario) -> None:
     )
     documents = [run.model_dump(mode="json", by_alias=True, exclude_none=True)]
     for name in scenario.tasks if scenario.with_tasks else ():
-        title = f"Which customers leave? {scenario.hostile}".strip()
+        title = f"{_TITLES.get(name, name)} {scenario.hostile}".strip()
         task = MLTask(
             api_version=API_VERSION,
             kind="MLTask",
@@ -361,20 +367,21 @@ class _Writer:
             for row in rows
             if row.outcome is not None and row.outcome.valid
         ]
-        best = max(
-            (row for row in self._ledger.rollouts("Train") if row.outcome is Outcome.SCORED),
-            key=lambda row: row.reward or 0,
-        )
-        final = (best.score() or 0) - 0.01
-        self._ledger.record_sealed(
-            [
-                *scores,
-                SealedScore(
-                    "best", best.id, "b" * 64, "Valid", score=final, interval=(final - 0.02, final + 0.02)
-                ),
-            ]
-        )
-        folder = self._folder / "best"
-        folder.mkdir()
-        (folder / "script.py").write_text(best.script or "", encoding="utf-8")
+        self._ledger.record_sealed([*scores, *self._sealed_best()])
         self._phase("sealed", 3.0)
+
+    def _sealed_best(self) -> list[SealedScore]:
+        """As `mlwright run` does it: subject "best", or "best/<task>" with several tasks."""
+        found = []
+        for name in self._scenario.tasks:
+            rows = [row for row in self._ledger.rollouts("Train") if row.task == name]
+            best = best_rollout(rows, metric_info(task_spec(self._scenario.metric).metric))
+            if best is None:
+                continue
+            subject = "best" if len(self._scenario.tasks) == 1 else f"best/{name}"
+            final = (best.score() or 0) - 0.01
+            interval = (final - 0.02, final + 0.02)
+            found.append(SealedScore(subject, best.id, "b" * 64, "Valid", score=final, interval=interval))
+            (self._folder / subject).mkdir(parents=True)
+            (self._folder / subject / "script.py").write_text(best.script or "", encoding="utf-8")
+        return found

@@ -166,7 +166,8 @@ def duration_histogram(durations: Durations) -> Figure | None:
         key="durations",
         title="Scripts launched, finished and trained, by execution time",
         description="; ".join(
-            f"{bounds(b)}: {b.launched} launched, {b.finished} finished, {b.trained} trained" for b in buckets
+            f"{bounds(b)} s: {b.launched} launched, {b.finished} finished, {b.trained} trained"
+            for b in buckets
         )
         + ".",
         y_label="scripts launched",
@@ -184,8 +185,8 @@ def _end(bucket: DurationBucket) -> str:
 
 
 def bounds(bucket: DurationBucket) -> str:
-    """A bucket's ends as text."""
-    return f"{number(bucket.low, 1)} to {_end(bucket)} s"
+    """A bucket's ends, in seconds."""
+    return f"{number(bucket.low, 1)}–{_end(bucket)}"
 
 
 def milestone_chart(reaches: Sequence[MilestoneReach]) -> Figure | None:

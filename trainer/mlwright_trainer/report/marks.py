@@ -293,7 +293,7 @@ class Intervals:
         domain = self.domain or widened([*ends, *(rule.value for rule in self.rules)])
         top = 24.0 if self.rules else 4.0
         plot = Plot(
-            Scale(domain, (12.0, WIDTH - 12.0)), Scale((0.0, 1.0), (height - 34.0, top)), height=height
+            Scale(domain, (12.0, WIDTH - 18.0)), Scale((0.0, 1.0), (height - 34.0, top)), height=height
         )
         return drawing(
             self.key,
@@ -362,7 +362,7 @@ class PairedDots:
         row, left = 24.0, 128.0
         height = row * len(self.pairs) + 44.0
         plot = Plot(
-            Scale((0.0, 1.0), (left, WIDTH - 14.0)), Scale((0.0, 1.0), (height - 34.0, 6.0)), height=height
+            Scale((0.0, 1.0), (left, WIDTH - 20.0)), Scale((0.0, 1.0), (height - 34.0, 6.0)), height=height
         )
         percent: Format = lambda value: f"{100 * value:.0f} %"  # noqa: E731
         values = [0.0, 0.25, 0.5, 0.75, 1.0]

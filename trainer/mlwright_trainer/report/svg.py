@@ -129,7 +129,7 @@ class Plot:
         y: tuple[float, float],
         *,
         height: float = HEIGHT,
-        left: float = 42.0,
+        left: float = 46.0,
         bottom: float = 34.0,
     ) -> Plot:
         right, top = WIDTH - 10.0, 24.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mlwright_api.mltask import Split
 
 from mlwright_trainer.report.model import Estimate, Range, RunReport, SeveralRuns
-from mlwright_trainer.report.words import NBSP, duration, number, percent, plural, score
+from mlwright_trainer.report.words import NBSP, duration, percent, plural, score
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _failures(run: RunReport) -> Tile | None:
 
 
 def _best(run: RunReport) -> Tile | None:
-    best = run.scores.best
+    best = run.scores.best if len(run.tasks) == 1 else {}
     split = next((each for each in (Split.FINAL, Split.SELECTION, Split.REWARD) if each in best), None)
     if split is None:
         return None
@@ -123,7 +123,7 @@ def seed_tiles(report: SeveralRuns) -> list[Tile]:
     if best is not None:
         tiles.append(_seed_tile("Best script", best, score))
     total = sum(run.rollouts.total for run in report.runs)
-    return [*tiles, Tile("Runs", number(float(runs)), f"{total:,} rollouts together")]
+    return [*tiles, Tile("Runs", str(runs), f"{total:,} rollouts together")]
 
 
 def _seed_tile(
