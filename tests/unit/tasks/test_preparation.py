@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from mlwright_trainer.errors import UserError
-from mlwright_trainer.tasks import preparation
 from mlwright_trainer.tasks.checksums import digest_files
 from mlwright_trainer.tasks.folder import DATA_FOLDERS, TaskFolder
 from mlwright_trainer.tasks.preparation import prepare_task
@@ -163,7 +163,7 @@ def test_a_full_disk_or_a_read_only_folder_is_one_line(bare: Path, monkeypatch: 
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", str(bare))
 
-    monkeypatch.setattr(preparation.tempfile, "TemporaryDirectory", refuse)
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", refuse)
     with pytest.raises(UserError, match="permission denied; the task's data was left as it was"):
         prepare_task(bare)
 
