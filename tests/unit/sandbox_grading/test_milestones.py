@@ -287,18 +287,28 @@ def test_a_traceback_is_the_one_of_the_original(tmp_path: Path) -> None:
     assert "line 5, in train" in plain
 
 
-def test_annotations_and_patterns_keep_their_text_and_form() -> None:
+def test_annotations_keep_their_text() -> None:
     source = (
         "from __future__ import annotations\n"
         "def f(a: model.fit(1)) -> model.best_score_: pass\n"
-        "x: model.predict(2) = 1\n"
-        "match 3:\n    case model.best_score_: hit = True\n    case _: hit = False\n"
+        "x: model.predict(2) = model.fit(3)\n"
     )
-    names: dict[str, Any] = {MARK_NAME: print, "model": SimpleNamespace(best_score_=3)}
+    found: list[int] = []
+    names: dict[str, Any] = {MARK_NAME: found.append, "model": Anything()}
     exec(instrument(source, "s.py"), names)
     assert names["f"].__annotations__ == {"a": "model.fit(1)", "return": "model.best_score_"}
     assert names["__annotations__"] == {"x": "model.predict(2)"}
-    assert names["hit"] is True
+    assert found == [TRAINED]
+
+
+def test_patterns_keep_their_form_and_the_code_around_them_its_marks() -> None:
+    source = "match model.predict(3):\n    case model.best_score_: hit = model.fit(1)\n"
+    found: list[int] = []
+    model = SimpleNamespace(best_score_=3, predict=lambda x: x, fit=lambda _: "fitted")
+    names: dict[str, Any] = {MARK_NAME: found.append, "model": model}
+    exec(instrument(source, "s.py"), names)
+    assert names["hit"] == "fitted"
+    assert found == [PREDICTED, TRAINED]
 
 
 def test_future_imports_of_this_package_do_not_leak_into_scripts() -> None:
@@ -371,11 +381,12 @@ def test_what_python_cannot_compile_is_a_typed_error_with_pythons_own_behind_it(
 
 
 def test_a_script_too_deep_for_marks_runs_without_them() -> None:
-    source = "model" + ".fit()" * 400 + "\nresult = 1"
+    source = "model" + ".fit()" * 400 + "\nresult = 1\ndef f(a: 1 + 1): pass\n"
     names: dict[str, Any] = {MARK_NAME: pytest.fail, "model": Anything()}
     compile(source, "s.py", "exec")
     exec(instrument(source, "s.py"), names)
     assert names["result"] == 1
+    assert names["f"].__annotations__ == {"a": 2}
 
 
 def test_a_byte_order_mark_is_no_error() -> None:
