@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -210,3 +212,27 @@ def test_a_folder_without_a_run_is_the_users_mistake(tmp_path: Path) -> None:
     ):
         with pytest.raises(UserError, match="no run here"):
             call(*arguments)
+
+
+WITHOUT_EXTRA = """
+import sys
+sys.modules["jinja2"] = sys.modules["markupsafe"] = sys.modules["pygments.lexers.python"] = None
+from pathlib import Path
+from mlwright_trainer.command import ledger, report, show
+from mlwright_trainer.errors import UserError
+from mlwright_trainer.report import load_report, write_report
+folder = Path(sys.argv[1])
+print(load_report([folder]).updates)
+try:
+    write_report([folder], folder / "page.html")
+except UserError as error:
+    print(error)
+"""
+
+
+def test_without_the_extra_there_is_data_and_the_page_says_what_is_missing(make_run: MakeRun) -> None:
+    command = [sys.executable, "-c", WITHOUT_EXTRA, str(make_run())]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0] == "12"
+    assert "pip install 'mlwright[report]', or use --json" in done.stdout.splitlines()[1]
+    assert not (make_run() / "page.html").exists()

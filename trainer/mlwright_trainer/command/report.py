@@ -11,7 +11,8 @@ from rich.console import Console
 
 from mlwright_trainer.errors import UserError
 from mlwright_trainer.report import Report, SeveralRuns, load_report, render_page
-from mlwright_trainer.report.page import headline, write_whole
+from mlwright_trainer.report.summary import headline
+from mlwright_trainer.runs.folder import write_whole
 
 STANDARD_OUTPUT = Path("-")
 _MARKS = (b'name="generator" content="mlwright"', b'"schemaVersion":')
@@ -65,7 +66,7 @@ def _deliver(text: str, target: Path) -> None:
         return
     _require_replaceable(target)
     try:
-        write_whole(target, text)
+        write_whole(target, text.encode())
     except OSError as error:
         raise UserError(f"{target}: cannot be written ({(error.strerror or str(error)).lower()})") from error
 

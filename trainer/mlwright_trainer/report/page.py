@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
-from mlwright_api.trainingrun import TrainingRun, WeightingMode
 
-from mlwright_trainer.errors import UserError
 from mlwright_trainer.report import charts, comparisons, words
 from mlwright_trainer.report.charts import Figure
 from mlwright_trainer.report.code_view import CodeLine, code_lines, side_by_side
-from mlwright_trainer.report.data import load_report
 from mlwright_trainer.report.model import BestScript, Report, RunReport, RunState, Scores, SeveralRuns
+from mlwright_trainer.report.summary import headline, method
 from mlwright_trainer.report.tiles import Tile, run_tiles, seed_tiles
 from mlwright_trainer.report.time_spent import Slice, slices
 from mlwright_trainer.report.visible import visible
@@ -59,31 +55,6 @@ class ShownRun:
     slices: Sequence[Slice]
 
 
-def write_report(folders: Sequence[Path], out: Path) -> None:
-    """Write the page of one run folder, or of several, to `out`: at any moment it is as it was, or whole.
-
-    Raises UserError where a folder holds no run or `out` cannot be written.
-    """
-    html = render_page(load_report(folders))
-    try:
-        write_whole(out, html)
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written ({error.strerror})") from error
-
-
-def write_whole(out: Path, html: str) -> None:
-    """Write a text file so that at any moment it is as it was, or whole; raises OSError."""
-    descriptor, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(html)
-        Path(name).chmod(0o644)
-        Path(name).replace(out)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
 def render_page(report: Report) -> str:
     """The page as text; the same report gives the same page."""
     if isinstance(report, SeveralRuns):
@@ -116,40 +87,6 @@ def _common() -> dict[str, Any]:
         "RunState": RunState,
         "state_words": STATE_WORDS,
     }
-
-
-def headline(run: RunReport) -> str:
-    """What happened, in a sentence or two."""
-    if run.fresh.difference is not None:
-        return run.fresh.difference.sentence
-    learned = [update for update in run.per_update if update.published]
-    if not learned:
-        return "Nothing has been learned yet."
-    first, last = learned[0], learned[-1]
-    return (
-        f"So far {words.plural(len(learned), 'update')}: mean reward {words.score(first.reward_mean)} in the first "
-        f"batch and {words.score(last.reward_mean)} in the last, valid scripts {words.percent(first.valid_fraction)} "
-        f"and {words.percent(last.valid_fraction)}. Batches are small and noisy; the comparison that counts is the "
-        "one of fresh samples at the end."
-    )
-
-
-def method(run: RunReport) -> str:
-    """How the run learned, in a line."""
-    spec = TrainingRun.model_validate(run.settings).spec
-    algorithm, collection = spec.algorithm, spec.collection
-    weighting = algorithm.duration_weighting.mode
-    parts = [
-        f"{algorithm.kind}, {collection.mode} collection",
-        f"batches of {algorithm.batch_size}"
-        if algorithm.batch_size
-        else f"windows of {collection.window_seconds:g} s",
-        f"learning rate {algorithm.learning_rate:g}",
-        f"{spec.prompts.improve_fraction:.0%} improvement prompts",
-        f"{spec.reward.score} reward",
-        "no duration weights" if weighting is WeightingMode.NONE else f"{weighting} duration weights",
-    ]
-    return " · ".join(parts)
 
 
 def sections(run: RunReport) -> list[tuple[str, str]]:
@@ -209,18 +146,14 @@ def _script(best: BestScript, run: RunReport) -> ShownScript:
 
 
 @cache
-def _environment() -> Any:
-    try:
-        from jinja2 import Environment, StrictUndefined
-    except ImportError as error:
-        raise UserError("the page needs jinja2: pip install 'mlwright[report]' (or use --json)") from error
+def _environment() -> Environment:
     environment = Environment(
         autoescape=True,
         finalize=_finalize,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        loader=_loader(),
+        loader=FunctionLoader(_text),
     )
     environment.filters.update(
         score=words.score,
@@ -241,13 +174,7 @@ def _finalize(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _loader() -> Any:
-    from jinja2 import FunctionLoader
-
-    return FunctionLoader(_text)
-
-
-def _template(name: str) -> Any:
+def _template(name: str) -> Template:
     return _environment().get_template(name)
 
 
