@@ -1,4 +1,4 @@
-"""What a person gets wrong, and what the machine refuses: one clear line, the right exit status, nothing overwritten."""
+"""What a person gets wrong and what the machine refuses: one clear line, the right exit status, nothing lost."""
 
 from __future__ import annotations
 
