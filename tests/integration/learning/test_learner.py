@@ -209,6 +209,15 @@ def test_weights_left_by_a_process_that_died_are_kept_if_equal_and_replaced_if_n
 def test_without_initial_weights_there_is_a_plain_error(tmp_path, spec, exchange):
     with pytest.raises(UserError, match="no initial weights"):
         learner(tmp_path, spec(), exchange)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_that_were_lost_are_written_again_from_the_checkpoint(tmp_path, weights, spec, exchange):
+    learner(tmp_path, spec(), exchange).run(2)
+    digest = exchange.digests[2]
+    shutil.rmtree(weights / "2")
+    learner(tmp_path, spec(), exchange).run(2)
+    assert weights_digest(weights / "2") == digest
 
 
 def test_the_wrong_batch_is_refused(tmp_path, weights, spec, exchange, batch_rows):

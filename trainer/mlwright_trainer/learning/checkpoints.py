@@ -19,6 +19,7 @@ from torch.distributed.checkpoint.state_dict import (
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
+from mlwright_trainer.errors import UserError
 from mlwright_trainer.learning.advantages import RunningMoments
 from mlwright_trainer.learning.disk import (
     Disk,
@@ -36,8 +37,7 @@ _TENSORS, _SHARDS, _NUMBERS = "tensors.pt", "shards", "numbers.json"
 
 @dataclass(frozen=True)
 class Restored:
-    """What a checkpoint says besides the tensors that were put back: metrics are those of the update that
-    made it."""
+    """What a checkpoint says besides the tensors; `metrics` are those of the update that made it."""
 
     version: int
     metrics: Mapping[str, float]
@@ -75,8 +75,10 @@ class Checkpoints:
         state.workers.told(lambda: None)
 
     def restore(self, state: Learning, *, warn: Callable[[str], None]) -> Restored | None:
-        """Put the newest complete checkpoint into `state`; None if there is none. Torn ones are named to
-        `warn`."""
+        """Put the newest complete checkpoint into `state`; None if there is none.
+
+        Torn ones are named to `warn`. UserError for several processes at a checkpoint of a single one.
+        """
         version = state.workers.told(lambda: self._newest(warn))
         return None if version is None else _restore(state, self.folder / str(version))
 
@@ -105,8 +107,10 @@ def _store(state: Learning, folder: Path) -> None:
 
 
 def _shards(state: Learning) -> dict[str, Any]:
-    """What DCP saves and loads in place: readable by any number of processes. Nothing random is left in an
-    update by then, so there is no random state to keep."""
+    """What DCP saves and loads in place, readable by any number of processes.
+
+    An update draws nothing from the global generators, so there is no random state to keep.
+    """
     trained = StateDictOptions(ignore_frozen_params=True)
     policy, critic = state.policy.model, state.critic
     return {
@@ -142,8 +146,10 @@ def _tensors(state: Learning) -> dict[str, Any]:
 
 def _restore(state: Learning, folder: Path) -> Restored:
     numbers = json.loads((folder / _NUMBERS).read_text(encoding="utf-8"))
-    if state.workers.size > 1:
+    if (folder / _SHARDS).is_dir():
         _load_shards(state, folder)
+    elif state.workers.size > 1:
+        raise UserError(f"{folder} was written by a single process: go on with one, or start a new run")
     else:
         _load_tensors(state, folder)
     state.kl_coefficient = float(numbers["klCoefficient"])

@@ -27,7 +27,7 @@ from mlwright_trainer.learning.measures import metrics
 from mlwright_trainer.learning.networks import dtype_of, load_critic, load_policy, load_reference
 from mlwright_trainer.learning.parallel import Workers, workers
 from mlwright_trainer.learning.update import Learning, learn, prepare, start
-from mlwright_trainer.learning.weights import WeightsFolder
+from mlwright_trainer.learning.weights import WeightsFolder, require_initial
 from mlwright_trainer.progress import Progress, Silence
 
 
@@ -48,6 +48,7 @@ class Learner:
     ) -> None:
         """`weights`/0 exists. `restart` numbers this process start (default: one more than the last)."""
         require_learnable(spec)
+        require_initial(weights)
         self._spec, self._exchange, self._workers = spec, exchange, workers(device)
         self._progress = progress or Silence()
         self._disk = disk or Disk()

@@ -200,14 +200,25 @@ def merged_state(model: Any) -> dict[str, Tensor]:
     that does not stay bit for bit the same. With several processes all have to call it.
     """
     if not hasattr(model, "get_base_model"):
-        return {name: whole(tensor) for name, tensor in model.state_dict().items()}
+        return _whole_state(model)
     base = model.get_base_model()
-    state = {n: whole(t) for n, t in base.state_dict().items() if ".lora_" not in n}
+    state = {name: tensor for name, tensor in _whole_state(base).items() if ".lora_" not in name}
     for name, module in base.named_modules():
         if hasattr(module, "get_delta_weight"):
             key = f"{name}.base_layer.weight"
             state[key] = state[key] + whole(module.get_delta_weight(ADAPTER)).to(state[key].dtype)
     return {name.replace(".base_layer.", "."): tensor for name, tensor in state.items()}
+
+
+def _whole_state(model: nn.Module) -> dict[str, Tensor]:
+    """The state with all parts of every tensor; tied parameters stay one tensor under two names."""
+    owners: dict[int, str] = {}
+    names = {n: owners.setdefault(id(p), n) for n, p in model.named_parameters(remove_duplicate=False)}
+    state: dict[str, Tensor] = {}
+    for name, tensor in model.state_dict().items():
+        owner = names.get(name, name)
+        state[name] = state[owner] if owner in state else whole(tensor)
+    return state
 
 
 def _load_causal(folder: Path, dtype: torch.dtype, device: torch.device) -> Any:

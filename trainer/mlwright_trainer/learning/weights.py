@@ -23,16 +23,7 @@ class WeightsFolder:
     """Writes versions; version 0 is there already and is never touched."""
 
     def __init__(self, folder: Path, *, fence: Fence, disk: Disk) -> None:
-        if not (self.initial(folder) / "config.json").is_file():
-            raise UserError(
-                f"{self.initial(folder)}: no initial weights (a Hugging Face folder) to start from"
-            )
         self.folder, self._fence, self._disk = folder, fence, disk
-
-    @staticmethod
-    def initial(folder: Path) -> Path:
-        """weights/0."""
-        return folder / "0"
 
     def path(self, version: int) -> Path:
         """Where a version is or would be."""
@@ -86,6 +77,13 @@ class WeightsFolder:
         for version in numbered(self.folder):
             if version not in kept:
                 discard_folder(self.path(version), disk=self._disk)
+
+
+def require_initial(folder: Path) -> None:
+    """UserError where version 0 is missing."""
+    initial = folder / "0"
+    if not (initial / "config.json").is_file():
+        raise UserError(f"{initial}: no initial weights (a Hugging Face folder) to start from")
 
 
 def _copy_rest(source: Path, target: Path) -> None:
