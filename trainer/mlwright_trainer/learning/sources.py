@@ -103,7 +103,7 @@ def _gguf(path: Path) -> LoadedModel:
         return LoadedModel(_dequantized(model), _tokenizer(str(path.parent), where, **options))
     except ImportError as error:
         raise UserError(
-            f"{where}: a .gguf file needs the package gguf: pip install 'mlwright[train]'"
+            f"{where}: this kind of .gguf file needs the package gguf: pip install gguf"
         ) from error
 
 
