@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
-import subprocess
 import tempfile
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,12 +38,45 @@ class StateFolder:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder that a hostile script has filled: any depth, any modes, links never followed."""
-    # rm walks trees of any depth, which shutil.rmtree does not; chmod is for folders closed to their owner.
-    for command in (["rm", "-rf"], ["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
-        subprocess.run([*command, "--", str(folder)], check=False, capture_output=True)
-        if not folder.exists():
-            return
+    """Remove a folder that a hostile script has filled: any depth, any modes, links never followed.
+
+    Nothing may run in it any more. What cannot be removed is left, with a warning.
+    """
+    try:
+        _remove_within(folder)
+        folder.rmdir()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        warnings.warn(f"a sandbox's folder could not be removed: {error}", RuntimeWarning, stacklevel=2)
+
+
+def _remove_within(top: Path) -> None:
+    """Folders are moved up beside one another before they are emptied.
+
+    A path to the deepest may be longer than the kernel takes, recursion deeper than Python goes, and the walk of
+    `rm` takes time with the square of the depth.
+    """
+    _open_to_owner(top)
+    names = (top / f".removed-{number}" for number in itertools.count())
+    waiting = [top]
+    while waiting:
+        folder = waiting.pop()
+        for entry in list(os.scandir(folder)):
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.path)  # noqa: PTH108  # a name may be no text
+                continue
+            _open_to_owner(entry.path)
+            moved = next(name for name in names if not name.exists())
+            os.rename(entry.path, moved)  # noqa: PTH104
+            waiting.append(moved)
+        if folder != top:
+            folder.rmdir()
+
+
+def _open_to_owner(folder: str | Path) -> None:
+    with suppress(PermissionError):
+        os.chmod(folder, 0o700)  # noqa: PTH101
 
 
 def remove_stale(parent: Path) -> None:
