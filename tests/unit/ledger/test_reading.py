@@ -119,10 +119,15 @@ def open_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         parent.chmod(mode)
 
 
-def test_an_archived_ledger_is_read_where_nothing_can_be_written(open_folder: Path, make_sample: Any) -> None:
+@pytest.mark.parametrize("left", [(), ("-wal",)])
+def test_an_archived_ledger_is_read_where_nothing_can_be_written(
+    open_folder: Path, make_sample: Any, left: tuple[str, ...]
+) -> None:
     path = open_folder / "ledger.sqlite"
     with Ledger.create(path, {}) as ledger:
         ledger.commit_round([make_sample(0)])
+    for ending in left:
+        path.with_name(path.name + ending).touch()
     with as_somebody_who_may_only_read(open_folder), LedgerReader(path) as reader:
         assert [row.id for row in reader.rollouts()] == ["r-0"]
 

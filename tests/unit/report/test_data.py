@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +16,7 @@ from mlwright_trainer.errors import UserError
 from mlwright_trainer.ledger import Ledger, LedgerReader
 from mlwright_trainer.report import RunReport, load_report
 from mlwright_trainer.report.model import RunState
+from mlwright_trainer.report.scripts import Families
 
 MakeRun = Callable[..., Path]
 
@@ -226,6 +228,17 @@ def test_a_run_whose_tasks_are_unknown_says_what_it_cannot_say(make_run: MakeRun
     assert report.score_scale.direction is None
     assert report.best_scripts == []
     assert "metric, direction and references are unknown" in report.notes[-1]
+
+
+def test_a_script_without_a_model_is_a_family_of_its_own(make_run: MakeRun) -> None:
+    with LedgerReader(make_run() / "ledger.sqlite") as ledger:
+        row = next(row for row in ledger.rollouts() if row.script is not None)
+        bare = next(row for row in ledger.rollouts() if row.script is None)
+    family = Families()
+    assert family(replace(row, script="print(1)", tree="a")) == "no known model"
+    assert family(replace(row, script="def (", tree=None)) == "not Python"
+    assert family(bare) == "no script"
+    assert family(replace(row, script="import this", tree="a")) == "no known model"
 
 
 def test_reasons_alike_but_for_numbers_are_one(make_run: MakeRun) -> None:

@@ -55,8 +55,9 @@ def open_read_only(path: Path) -> sqlite3.Connection:
     # Reading in WAL mode writes an index beside the file. Where that is impossible and no writer has left a log
     # (an archived run, a mounted image), the file is whole and is read as it is.
     log = path.with_name(f"{path.name}-wal")
+    settled = not log.exists() or log.stat().st_size == 0
     by_effective_user = os.access in os.supports_effective_ids
-    frozen = not log.exists() and not os.access(path.parent, os.W_OK, effective_ids=by_effective_user)
+    frozen = settled and not os.access(path.parent, os.W_OK, effective_ids=by_effective_user)
     flags = "mode=ro&immutable=1" if frozen else "mode=ro"
     return sqlite3.connect(f"{path.resolve().as_uri()}?{flags}", uri=True, check_same_thread=False)
 

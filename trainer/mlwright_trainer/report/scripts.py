@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from mlwright_api.results import MILESTONES
 from mlwright_api.rollout import Outcome
 
-from mlwright_trainer.collection.families import model_family
+from mlwright_trainer.collection.families import NONE, model_family
 from mlwright_trainer.ledger import RolloutRow
 from mlwright_trainer.report.intervals import wilson
 from mlwright_trainer.report.model import (
@@ -33,6 +33,7 @@ from mlwright_trainer.report.tallies import (
 )
 
 NO_SCRIPT = "no script"
+NO_KNOWN_MODEL = "no known model"
 _REASONS = 12
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 
@@ -48,7 +49,8 @@ class Families:
             return NO_SCRIPT
         key = script_key(row)
         if key not in self._known:
-            self._known[key] = model_family(row.script)
+            found = model_family(row.script)
+            self._known[key] = NO_KNOWN_MODEL if found == NONE else found
         return self._known[key]
 
 
