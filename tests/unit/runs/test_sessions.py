@@ -92,6 +92,12 @@ def test_more_updates_may_be_asked_for(folder: RunFolder) -> None:
         assert "updates: 9" in folder.run_file.read_text()
 
 
+def test_a_falling_learning_rate_fixes_the_number_of_updates(folder: RunFolder) -> None:
+    falling = plan(scheduler={"kind": "Cosine"})
+    begin(folder, falling)
+    assert "planned for 4 updates" in refusal(folder, falling.with_updates(9))
+
+
 def test_after_the_exam_no_more_updates_are_learned(folder: RunFolder) -> None:
     begin(folder, plan())
     with opened_ledger(plan(), folder, resume=True) as ledger:

@@ -52,6 +52,7 @@ def _continued(plan: RunPlan, folder: RunFolder) -> Ledger:
     ledger = Ledger(folder.ledger)
     try:
         _require_same(plan, folder, ledger)
+        _require_same_horizon(plan, folder)
         _require_open(plan, folder, ledger)
     except BaseException:
         ledger.close()
@@ -75,6 +76,16 @@ def _require_same(plan: RunPlan, folder: RunFolder, ledger: Ledger) -> None:
         raise UserError(
             f"{folder.path}: this run began otherwise ({'; '.join(changed[:3])}); "
             "restore what has changed, or start a new run in another --dir"
+        )
+
+
+def _require_same_horizon(plan: RunPlan, folder: RunFolder) -> None:
+    """Learning rates that fall towards the last update would have been others from the start."""
+    kind, began = plan.spec.algorithm.scheduler.kind, recorded_run(folder.run_file).spec.algorithm.updates
+    if kind != "Constant" and plan.updates != began:
+        raise UserError(
+            f"{folder.path}: algorithm.scheduler.kind {kind} was planned for {began} updates; "
+            f"{plan.updates} need a new run"
         )
 
 
