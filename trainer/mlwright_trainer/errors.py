@@ -22,3 +22,11 @@ class UserError(MlwrightError):
 
 class InternalError(MlwrightError):
     """Something that the user cannot mend: a broken ledger, a dead sandbox, numbers that are not finite."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether the machine ran out of memory; torch says so in the words of a RuntimeError."""
+    words = str(error).lower()
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and ("can't allocate memory" in words or "out of memory" in words)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from mlwright_trainer.errors import InternalError, MlwrightError, UserError
+from mlwright_trainer.errors import InternalError, MlwrightError, UserError, is_out_of_memory
 
 ADVICE = {
     errno.ENOSPC: "free some space and go on with --resume, or choose another --dir",
@@ -17,8 +17,6 @@ ADVICE = {
 }
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE)
 """The machine's fault; the others are a wrong choice of the user's."""
-NO_MEMORY = ("can't allocate memory", "out of memory")
-"""How torch words it, in a RuntimeError."""
 
 
 def explained(error: BaseException) -> MlwrightError | None:
@@ -27,11 +25,7 @@ def explained(error: BaseException) -> MlwrightError | None:
         kind = InternalError if error.errno in FULL else UserError
         where = f"{error.filename}: " if error.filename else ""
         return kind(f"{where}{error.strerror}; {ADVICE[error.errno]}")
-    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and _says_no_memory(error)):
+    if is_out_of_memory(error):
         first = str(error).strip().splitlines()[0] if str(error).strip() else "no detail"
         return InternalError(f"out of memory ({first[:200]}); {ADVICE[errno.ENOMEM]}")
     return None
-
-
-def _says_no_memory(error: BaseException) -> bool:
-    return any(words in str(error).lower() for words in NO_MEMORY)

@@ -15,7 +15,7 @@ from mlwright_api.trainingrun import ModelSpec, ScratchModel
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-from mlwright_trainer.errors import UserError
+from mlwright_trainer.errors import UserError, is_out_of_memory
 from mlwright_trainer.inference.model_folder import first_line, load_tokenizer
 from mlwright_trainer.learning.tokenizer import train_tokenizer
 
@@ -81,6 +81,8 @@ def scratch_model(spec: ScratchModel, texts: Sequence[str], seed: int) -> Loaded
             torch.manual_seed(seed)
             model = AutoModelForCausalLM.from_config(config)
     except _CONFIGURATION_ERRORS as error:
+        if is_out_of_memory(error):
+            raise
         raise UserError(f"model.source.scratch.config: {' '.join(str(error).split())}") from error
     return LoadedModel(model, tokenizer)
 

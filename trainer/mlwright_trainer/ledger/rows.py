@@ -25,6 +25,8 @@ class Result:
     reward: float | None
     started_at: float | None = None
     """Unix time of the script's start; None where nothing ran."""
+    window_offset: float | None = None
+    """Seconds from the window's start to the script's, where there was a window."""
     submission: bytes | None = None
 
 

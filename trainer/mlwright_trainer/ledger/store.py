@@ -122,6 +122,8 @@ class Ledger(LedgerReader):
         values = {**result_values(result), "closed_at": now}
         if result.started_at is not None:
             values["launched_at"] = result.started_at
+        if result.window_offset is not None:
+            values["window_offset"] = result.window_offset
         assignments = ", ".join(f"{name} = ?" for name in values)
         changed = self._database.execute(
             f"UPDATE rollouts SET {assignments} WHERE id = ? AND outcome IS NULL", (*values.values(), id)
