@@ -102,6 +102,15 @@ def test_an_id_column_of_the_source_does_not_become_a_feature(table: Path, grade
     assert abs(merged["id"].corr(merged["id_source"])) < 0.3
 
 
+def test_rows_of_a_group_stay_together(table: Path, grade: Grade) -> None:
+    task = _new(table, grade, "left", metric="roc_auc", group="weight")
+    weights = [set(pd.read_csv(task.public / f"{name}.csv")["weight"]) for name in ("train", "test")]
+
+    assert task.spec.splits.column == "weight"
+    assert weights[0] | weights[1] == set(range(9))
+    assert not weights[0] & weights[1]
+
+
 def test_gaps_in_the_target_are_left_out(table: Path, grade: Grade) -> None:
     text = table.read_text().replace(",no,1,", ",,1,", 10)
     table.write_text(text)
@@ -183,6 +192,8 @@ def test_the_written_solution_solves_it(
         ({"metric": "rmse"}, ["city"], "not all of its values are numbers"),
         ({"metric": "accuracy"}, ["city", "left"], "scores one target, not 2"),
         ({"metric": "log_loss"}, ["id"], "at most"),
+        ({"metric": "roc_auc", "group": "town"}, ["left"], "--group town: no feature"),
+        ({"metric": "roc_auc", "group": "left"}, ["left"], "--group left: no feature"),
     ],
 )
 def test_what_cannot_be_made_is_refused_and_nothing_is_written(
@@ -195,6 +206,26 @@ def test_what_cannot_be_made_is_refused_and_nothing_is_written(
         _new(table, grade, *targets, **settings)
 
     assert said in str(caught.value)
+    assert [path.name for path in table.parent.iterdir()] == ["mine.csv"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [({"group": "city"}, "--group needs --from"), ({"targets": ("id",)}, "--target id: is the id column")],
+)
+def test_a_made_up_table_has_what_it_has(
+    tmp_path: Path, grade: Grade, settings: dict[str, object], said: str
+) -> None:
+    with pytest.raises(UserError, match=said):
+        new_task(NewTask(folder=tmp_path / "t", metric="roc_auc", **settings), grade=grade)  # type: ignore[arg-type]  # **settings
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_no_manifest_may_have_is_refused(table: Path, grade: Grade) -> None:
+    table.write_text(table.read_text().replace("left", "l" * 200, 1))
+
+    with pytest.raises(UserError, match=r"does not fit an MLTask: target_columns.*128"):
+        _new(table, grade, "l" * 200, metric="roc_auc")
     assert [path.name for path in table.parent.iterdir()] == ["mine.csv"]
 
 

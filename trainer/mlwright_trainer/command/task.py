@@ -60,6 +60,10 @@ def new(
     target: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="What is to be predicted; repeatable.")
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Rows of one value stay in one split: patient, store, product."),
+    ] = None,
     id_column: Annotated[str, typer.Option("--id", metavar="COLUMN", help="Name of the id column.")] = "id",
     title: Annotated[str | None, typer.Option(help="One line for the task.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the splits.")] = 0,
@@ -79,6 +83,7 @@ def new(
             id_column=id_column,
             title=title,
             seed=seed,
+            group=group,
         )
     )
     if as_json:

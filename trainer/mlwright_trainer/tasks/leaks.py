@@ -50,9 +50,9 @@ class Secret:
     joint: bool = False
     """Whether they are of several splits, each of which is a secret of its own, too."""
 
-    @property
-    def telling(self) -> bool:
-        return self.values.nunique() > 1
+    @cached_property
+    def distinct(self) -> int:
+        return int(self.values.nunique())
 
     @property
     def bits(self) -> float:
@@ -63,7 +63,7 @@ class Secret:
 
 def find_leaks(files: PublicFiles, answers: Answers, *, sample_ids: list[str]) -> list[Leak]:
     """Every column of a public file that gives the answers of a split away."""
-    secrets = [secret for secret in secrets_of(answers) if secret.telling]
+    secrets = [secret for secret in secrets_of(answers) if secret.distinct > 1]
     orders = [_orders(secret, sample_ids) for secret in secrets]
     leaks = [Leak(name, "a link that leads out of public/") for name in files.links_out]
     for table in files.tables:
@@ -198,16 +198,21 @@ def _by_order(columns: list[_Column], secret: Secret, orders: list[pd.Series]) -
     for column in columns:
         if len(column.values) < len(secret.values):
             continue
-        as_long = len(column.values) == len(secret.values)
+        as_long = len(column.values) == len(secret.values) and _comparable(column, secret)
         if any(needle in column.lines for needle in needles) or (
             as_long and any(determines(column.values, order) for order in orders)
         ):
             yield f"column {column.name!r} holds {secret.name}, one row after the other"
 
 
+def _comparable(column: _Column, secret: Secret) -> bool:
+    """Whether `determines` could be true: cheap, and false for most columns of images."""
+    return secret.distinct > _TELLING_VALUES or column.distinct <= 2 * secret.distinct
+
+
 def _by_values(columns: list[_Column], secret: Secret) -> Iterator[str]:
     """Columns with the same values in another order, where these are too many for that to be chance."""
-    if secret.values.nunique() < _TELLING_VALUES:
+    if secret.distinct < _TELLING_VALUES:
         return
     expected = np.sort(secret.values.to_numpy(dtype=str))
     for column in columns:

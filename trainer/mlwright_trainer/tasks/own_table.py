@@ -16,6 +16,7 @@ from mlwright_trainer.tasks.splitting import (
     TRAIN,
     SplitSizes,
     TaskTables,
+    assign_grouped_splits,
     assign_splits,
     quantile_bins,
     shuffled_ids,
@@ -39,10 +40,12 @@ def prepare_own_table(
     classes: Sequence[str],
     constant: Constant,
     seed: int,
+    group: str | None = None,
 ) -> None:
     """Split `source` and write the three folders below `out`; ids are new, so that the source's order stays hidden.
 
     `classes`: for probabilities the positive class, or every class, a column of the submission each.
+    `group`: a column whose rows of one value stay in one split.
     """
     if hashlib.sha256(source.read_bytes()).hexdigest() != sha256:
         raise SourceError(f"{source} has changed; if that is wanted, put its new sha256 into prepare.py")
@@ -52,7 +55,11 @@ def prepare_own_table(
     answers = _answers(shown, classes=list(classes))
     if len(classes) == 1:
         shown = answers
-    splits = assign_splits(len(table), _SIZES, seed=seed, stratify=_strata(shown[targets[0]]))
+    strata = _strata(shown[targets[0]])
+    if group is None:
+        splits = assign_splits(len(table), _SIZES, seed=seed, stratify=strata)
+    else:
+        splits = assign_grouped_splits(table[group].tolist(), _SIZES, seed=seed, stratify=strata)
     known = answers[splits == TRAIN]
     write_tables(
         out,

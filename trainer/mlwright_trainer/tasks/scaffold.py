@@ -18,12 +18,14 @@ from mlwright_api.mltask import (
     MLTask,
     MLTaskSpec,
     Split,
+    SplitSpec,
     SubmissionKind,
     SubmissionSpec,
     TaskLimits,
     TaskReference,
 )
 from mlwright_api.results import GraderResult
+from pydantic import ValidationError
 
 from mlwright_trainer.errors import UserError
 from mlwright_trainer.tasks import scaffold_text
@@ -55,6 +57,8 @@ class NewTask:
     id_column: str = "id"
     title: str | None = None
     seed: int = 0
+    group: str | None = None
+    """A column of the source whose rows of one value stay in one split."""
 
 
 def new_task(new: NewTask, *, grade: Grade = grade_submission) -> TaskFolder:
@@ -126,6 +130,10 @@ def _kind(new: NewTask, info: MetricInfo) -> SubmissionKind:
 
 def _source(new: NewTask, kind: SubmissionKind) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The table as text, and the target columns."""
+    if new.id_column in new.targets:
+        raise UserError(f"--target {new.id_column}: is the id column (--id gives it another name)")
+    if new.source is None and new.group is not None:
+        raise UserError("--group needs --from: the made-up table has no groups")
     if new.source is None:
         return _made_up(kind, new), new.targets or ("target",)
     if not new.source.is_file():
@@ -138,6 +146,10 @@ def _source(new: NewTask, kind: SubmissionKind) -> tuple[pd.DataFrame, tuple[str
     missing = [target for target in new.targets if target not in table.columns]
     if missing:
         raise UserError(f"--target {missing[0]}: {new.source} has {', '.join(map(str, table.columns[:12]))}")
+    if new.group is not None and (
+        new.group not in table.columns or new.group in (*new.targets, new.id_column)
+    ):
+        raise UserError(f"--group {new.group}: no feature of {new.source} has this name")
     complete = table[(table[list(new.targets)] != "").all(axis=1)].reset_index(drop=True)
     if len(complete) < _SMALLEST_ROWS:
         raise UserError(
@@ -206,10 +218,17 @@ def _write(folder: Path, new: NewTask, table: pd.DataFrame, plan: Plan) -> None:
         metric=plan.info.name,
         seed=new.seed,
         digest=digest,
+        group=new.group,
     )
     (folder / "prepare.py").write_text(scaffold_text.preparer(settings), "utf-8")
     (folder / "solution.py").write_text(scaffold_text.solution(settings), "utf-8")
-    (folder / MANIFEST).write_text(dump_manifest(_manifest(new, table, plan)), "utf-8")
+    try:
+        manifest = _manifest(new, table, plan)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UserError(f"the table does not fit an MLTask: {where}: {first['msg']}") from error
+    (folder / MANIFEST).write_text(dump_manifest(manifest), "utf-8")
 
 
 def _manifest(new: NewTask, table: pd.DataFrame, plan: Plan) -> MLTask:
@@ -234,6 +253,7 @@ def _manifest(new: NewTask, table: pd.DataFrame, plan: Plan) -> MLTask:
             submission=SubmissionSpec(
                 id_column=new.id_column, target_columns=list(plan.columns), kind=plan.kind
             ),
+            splits=SplitSpec(strategy="Group", column=new.group) if new.group else SplitSpec(),
             limits=TaskLimits(timeout_seconds=60),
             reference=TaskReference(baseline=0),
         ),

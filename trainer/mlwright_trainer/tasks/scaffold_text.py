@@ -22,6 +22,7 @@ class Settings:
     metric: str
     seed: int
     digest: str
+    group: str | None = None
 
 
 _PREPARE = '''"""Makes the task's data from source.csv: `mlwright task prepare DIR`, or python prepare.py OUT."""
@@ -45,6 +46,7 @@ if __name__ == "__main__":
         classes={classes!r},
         constant={constant!r},
         seed={seed!r},
+        group={group!r},
     )
 '''
 
@@ -100,6 +102,7 @@ def preparer(settings: Settings) -> str:
         classes=settings.classes,
         constant=_constant(settings),
         seed=settings.seed,
+        group=settings.group,
     )
 
 
