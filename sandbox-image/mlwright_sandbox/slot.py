@@ -49,6 +49,8 @@ class _Tried:
     attempt: Attempt
     started_at: float
     submission: bytes | None = None
+    hopeless: bool = False
+    """Whether another attempt would end the same way."""
 
 
 class Slot:
@@ -80,7 +82,8 @@ class Slot:
         for number in range(1, request.retries + 2):
             tried = self._try(ticket, grader)
             verdict = classified(tried.attempt, limits, grade_partial=request.grade_partial)
-            if not verdict.rerun or number > request.retries or ticket.cancellation.asked:
+            again = verdict.rerun and not tried.hopeless and not ticket.cancellation.asked
+            if not again or number > request.retries:
                 break
         status = status_of(tried.attempt, verdict, number=number, queued_seconds=queued)
         kept = tried.submission if status.outcome is not Outcome.CANCELLED else None
@@ -111,7 +114,8 @@ class Slot:
                     self._forget(server)
                     raise
         except (IsolationError, AnswersError) as error:
-            return _Tried(Attempt(failure=str(error), cancelled=ticket.cancellation.asked), now)
+            failed = Attempt(failure=str(error), cancelled=ticket.cancellation.asked)
+            return _Tried(failed, now, hopeless=isinstance(error, AnswersError))
 
     def _attempt(self, ticket: Ticket, grader: FolderGrader, server: ForkServer) -> _Tried:
         channel = self._channel(server)

@@ -154,6 +154,33 @@ def test_after_the_retries_it_is_the_infrastructure_that_failed(make: Callable[.
     assert "gone" in status.reason
 
 
+def test_a_task_whose_answers_are_broken_is_not_tried_again(
+    make: Callable[..., TaskMounts], solution: str
+) -> None:
+    broken = make(name="broken")
+    (broken.private / "answers.csv").write_text("id,target,split\n60,1,Nowhere\n")
+    with open_backend("namespaces", slots=1) as backend:
+        backend.submit(request(broken, "broken", solution))
+        status = collect(backend, 1)["broken"].status
+    assert (status.attempt, status.outcome) == (1, Outcome.INFRASTRUCTURE_FAILED)
+    assert "answers" in status.reason
+
+
+def test_many_scripts_leave_no_descriptor_and_no_process_behind(
+    two_slots: LocalBackend, task: TaskMounts
+) -> None:
+    def run_many() -> tuple[int, int]:
+        for number in range(30):
+            two_slots.submit(request(task, f"many-{number}", "open('submission.csv', 'w').write('id')"))
+        collect(two_slots, 30)
+        return len(list(Path("/proc/self/fd").iterdir())), len(started())
+
+    first = run_many()
+    second = run_many()
+    assert second[0] <= first[0]
+    assert second[1] <= first[1] + 2  # a runner may still be on its way out
+
+
 def test_closing_ends_what_runs_and_reports_it_as_cancelled(task: TaskMounts) -> None:
     before = started()
     backend = open_backend("namespaces", slots=1)
