@@ -12,7 +12,7 @@ from mlwright_trainer.command.task import app
 from mlwright_trainer.tasks.checking import check_task
 from mlwright_trainer.tasks.checks import Check, Status
 from mlwright_trainer.tasks.checksums import digest_files
-from mlwright_trainer.tasks.folder import DATA_FOLDERS, load_task
+from mlwright_trainer.tasks.folder import DATA_FOLDERS, load_task, read_task
 from mlwright_trainer.tasks.preparation import prepare_task
 from mlwright_trainer.tasks.scaffold import NewTask, new_task
 from mlwright_trainer.tasks.trial import SandboxTrial
@@ -39,7 +39,7 @@ def _complaints(checks: list[Check]) -> list[str]:
 
 
 def test_there_are_examples_for_every_family_of_metrics() -> None:
-    specs = [load_task(EXAMPLES / name).spec for name in NAMES]
+    specs = [read_task(EXAMPLES / name).spec for name in NAMES]
 
     assert {spec.metric.name for spec in specs} >= {
         "roc_auc",
@@ -152,3 +152,34 @@ def test_check_with_record_makes_a_new_task_complete(churn: Path, tmp_path: Path
 
     assert document["ok"], document
     assert (reference.baseline, reference.best is not None and reference.best > 0.8) == (0.5, True)
+
+
+@pytest.mark.sandbox
+def test_a_task_with_a_grader_of_its_own_is_checked_by_it(churn: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    shutil.copytree(churn, folder)
+    manifest = folder / "task.yaml"
+    text = manifest.read_text().replace("name: roc_auc", "name: separation\n    direction: Maximize")
+    manifest.write_text(text.replace("baseline: 0.5", "baseline: 0"))
+    (folder / "grade.py").write_text(
+        "def grade(submission, answers):\n"
+        "    scores = submission.merge(answers, on='id', suffixes=('', '_true'))\n"
+        "    means = scores.groupby('churn_true')['churn'].mean()\n"
+        "    return float(means.loc[1] - means.loc[0])\n"
+    )
+    (folder / "solution.py").write_text(
+        "import pandas as pd\n"
+        "from sklearn.tree import DecisionTreeClassifier\n"
+        "train, test = pd.read_csv('data/train.csv'), pd.read_csv('data/test.csv')\n"
+        "columns = [c for c in test.columns if train[c].dtype.kind in 'if' and c != 'id']\n"
+        "model = DecisionTreeClassifier(max_depth=6, random_state=0).fit(train[columns], train['churn'])\n"
+        "test['churn'] = model.predict_proba(test[columns])[:, 1]\n"
+        "test[['id', 'churn']].to_csv('submission.csv', index=False)\n"
+    )
+    task = load_task(folder)
+    checks = {check.name: check for check in check_task(task, SandboxTrial(task))}
+
+    assert checks["perfect-answers"].line == "Reward 1, Selection 1, Final 1 (the metric has no bound)"
+    assert checks["reference-beats-baseline"].status is Status.PASS
+    assert checks["large-enough"].status in (Status.PASS, Status.WARN)
+    assert checks["ids-shuffled"].status is Status.PASS
