@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from mlwright_sandbox.backend import SandboxBackend
 from mlwright_sandbox.grading_server import LocalGrader
@@ -22,9 +23,10 @@ from mlwright_trainer.report import write_report
 from mlwright_trainer.runs.best import best_rollout
 from mlwright_trainer.runs.folder import RunFolder, write_whole
 from mlwright_trainer.runs.plan import RunPlan
-from mlwright_trainer.runs.sealed import BestScript, grade_sealed
+from mlwright_trainer.runs.sealed import BestScript, exams, grade_sealed
 from mlwright_trainer.runs.sessions import opened_ledger
 from mlwright_trainer.runs.wiring import Wiring
+from mlwright_trainer.tasks.final_reads import log_final_read
 
 
 @dataclass(frozen=True)
@@ -109,9 +111,12 @@ class LocalRun:
         self._progress.stage("sealed grading")
         with timed(self._ledger, "sealed"), LocalGrader() as grader:
             best = [self._run_again(backend, row, subject) for subject, row in self._best_rows().items()]
-            scores = grade_sealed(ledger=self._ledger, tasks=self._wiring.mounts, best=best, grader=grader)
-            sealed = list(scores)
-        self._ledger.record_sealed(sealed)
+            papers = list(exams(self._ledger, tasks=self._wiring.mounts, best=best))
+            scores = grade_sealed(papers, grader=grader, log_read=self._log_read)
+        self._ledger.record_sealed(scores)
+
+    def _log_read(self, sealed: Path, digest: str) -> None:
+        log_final_read(sealed, purpose=f"sealed grading of the run {self._plan.name}", digest=digest)
 
     def _best_rows(self) -> dict[str, RolloutRow]:
         """The best rollout of each task that has one; the subject is "best", or "best/<task>" with several."""

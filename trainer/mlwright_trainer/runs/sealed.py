@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 from mlwright_api.mltask import Split
-from mlwright_api.results import GraderResult
 from mlwright_sandbox.backend import Grader, TaskMounts
 
 from mlwright_trainer.ledger import LedgerReader, RolloutRow, SealedScore
+
+GRADINGS_AT_ONCE = 2
+LogRead = Callable[[Path, str], None]
+"""Told of a task's sealed folder and the digest of all that is about to be graded on it."""
 
 
 @dataclass(frozen=True)
@@ -21,37 +27,56 @@ class BestScript:
     submission: bytes | None
 
 
-def grade_sealed(
-    *, ledger: LedgerReader, tasks: Mapping[str, TaskMounts], best: Sequence[BestScript], grader: Grader
-) -> Iterator[SealedScore]:
-    """Final scores of every kept fresh sample and of the best scripts; the caller records them in one go.
+@dataclass(frozen=True)
+class Exam:
+    """One submission to be graded on Final; `interval` asks for a bootstrap over the split's rows."""
 
-    The best scripts get a bootstrap interval over the split's rows. Tasks without sealed answers are left out.
-    """
+    subject: str
+    rollout: str
+    mounts: TaskMounts
+    submission: bytes
+    interval: bool
+
+
+def exams(
+    ledger: LedgerReader, *, tasks: Mapping[str, TaskMounts], best: Sequence[BestScript]
+) -> Iterator[Exam]:
+    """The best scripts' submissions and every kept, valid, fresh sample; tasks without sealed answers are left out."""
     for script in best:
-        mounts = tasks[script.row.task]
-        if mounts.sealed is not None and script.submission is not None:
-            result = grader.grade(mounts, script.submission, (Split.FINAL,), intervals=True)
-            yield _sealed(script.subject, script.row.id, result)
+        if script.submission is not None and tasks[script.row.task].sealed is not None:
+            yield Exam(
+                script.subject, script.row.id, tasks[script.row.task], script.submission, interval=True
+            )
     for row in [*ledger.rollouts("Before"), *ledger.rollouts("After")]:
         submission = ledger.submission(row.id)
-        mounts = tasks[row.task]
-        if (
-            mounts.sealed is not None
-            and submission is not None
-            and row.outcome is not None
-            and row.outcome.valid
-        ):
-            yield _sealed(row.id, row.id, grader.grade(mounts, submission, (Split.FINAL,)))
+        valid = row.outcome is not None and row.outcome.valid
+        if valid and submission is not None and tasks[row.task].sealed is not None:
+            yield Exam(row.id, row.id, tasks[row.task], submission, interval=False)
 
 
-def _sealed(subject: str, rollout: str, result: GraderResult) -> SealedScore:
+def grade_sealed(papers: Sequence[Exam], *, grader: Grader, log_read: LogRead) -> list[SealedScore]:
+    """Final scores of all papers, each read logged first; the caller records them in one go."""
+    for sealed in sorted({paper.mounts.sealed for paper in papers if paper.mounts.sealed is not None}):
+        log_read(sealed, _digest([paper for paper in papers if paper.mounts.sealed == sealed]))
+    with ThreadPoolExecutor(GRADINGS_AT_ONCE) as pool:
+        return list(pool.map(lambda paper: _graded(paper, grader), papers))
+
+
+def _graded(paper: Exam, grader: Grader) -> SealedScore:
+    result = grader.grade(paper.mounts, paper.submission, (Split.FINAL,), intervals=paper.interval)
     return SealedScore(
-        subject=subject,
-        rollout=rollout,
+        subject=paper.subject,
+        rollout=paper.rollout,
         digest=result.digest,
         verdict=str(result.verdict),
         reason=result.reason,
         score=result.scores.get(Split.FINAL),
         interval=result.intervals.get(Split.FINAL),
     )
+
+
+def _digest(papers: Sequence[Exam]) -> str:
+    total = hashlib.sha256()
+    for paper in papers:
+        total.update(hashlib.sha256(paper.submission).digest())
+    return f"sha256:{total.hexdigest()}"
