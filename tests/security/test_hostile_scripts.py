@@ -89,15 +89,18 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> TaskMounts:
 
 
 @pytest.fixture(scope="module", params=["namespaces", "lock"])
-def backend(request: pytest.FixtureRequest) -> Iterator[LocalBackend]:
+def backend(request: pytest.FixtureRequest, task: TaskMounts) -> Iterator[LocalBackend]:
     os.environ[SECRET_NAME] = "hunter2"
     # The lock's work folders in memory: some disks take milliseconds to remove a folder, and one row makes 2,100.
     before, tempfile.tempdir = tempfile.tempdir, "/dev/shm"
     try:
-        with open_backend(request.param, slots=1) as opened:
-            yield opened
+        opened = open_backend(request.param, slots=1)
     finally:
         tempfile.tempdir = before
+    try:
+        with opened:
+            yield opened
+    finally:
         del os.environ[SECRET_NAME]
 
 
