@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import queue
-import tempfile
 import threading
 import time
 import warnings
@@ -237,15 +236,14 @@ def check(kind: str) -> Receipt | None:
 @contextmanager
 def _bare_server(kind: str) -> Iterator[tuple[ForkServer, tuple[Path, Path]]]:
     """A fork server without libraries or data, and two folders for its receipt."""
-    with tempfile.TemporaryDirectory(prefix="mlwright-probe-") as name:
-        public, private, first, second = (
-            Path(name, each) for each in ("public", "private", "first", "second")
-        )
-        for folder in (public, private, first, second):
-            folder.mkdir()
+    state = StateFolder()
+    try:
+        public, private, first, second = (state.fresh(0) for _ in range(4))
         (private / "answers.csv").write_text("id\n")
         server = ForkServer(Site(kind, public, (private,)), preload=False)
         try:
             yield server, (first, second)
         finally:
             server.close()
+    finally:
+        state.close()
