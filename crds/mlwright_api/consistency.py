@@ -82,14 +82,14 @@ def check_reward(reward: RewardSpec, task: MLTaskSpec) -> list[str]:
     if reward.score == "Normalized":
         return [*_order(reward, WORST_NORMALIZED), *_scale(task, info)]
     worst = _worst_raw(info)
+    if worst is not None:
+        return _order(reward, worst)
     if reward.allow_unbounded:
         return []
-    if worst is None:
-        return [
-            f"reward.score Raw: {task.metric.name} has no worst value, so a failure could outrank a valid "
-            "script: use Normalized, or set reward.allowUnbounded: true to insist"
-        ]
-    return _order(reward, worst)
+    return [
+        f"reward.score Raw: {task.metric.name} has no worst value, so a failure could outrank a valid "
+        "script: use Normalized, or set reward.allowUnbounded: true to insist"
+    ]
 
 
 def _order(reward: RewardSpec, worst: float) -> list[str]:
@@ -101,8 +101,7 @@ def _scale(task: MLTaskSpec, info: MetricInfo) -> list[str]:
     best = task.reference.best if task.reference.best is not None else info.best
     if best is None:
         return [f"reference.best is required: {task.metric.name} has no bound that could count as 1"]
-    sign = 1 if info.direction is Direction.MAXIMIZE else -1
-    if sign * (best - task.reference.baseline) > 0:
+    if info.sign * (best - task.reference.baseline) > 0:
         return []
     return [
         f"reference.best {best:g} must be better than reference.baseline {task.reference.baseline:g} "

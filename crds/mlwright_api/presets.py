@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from mlwright_api.base import ApiModel
-from mlwright_api.consistency import check_reward as check_reward
 from mlwright_api.errors import ApiError
 from mlwright_api.explanations import Explanation, dotted, explain
 from mlwright_api.trainingrun import CollectionMode, TrainingRunSpec, WeightingMode

@@ -34,18 +34,18 @@ def settings_let_through(draw: st.DrawFn) -> tuple[RewardSpec, MetricInfo, TaskR
         baseline=within(info, draw(NUMBERS)), best=draw(st.none() | NUMBERS.map(lambda x: within(info, x)))
     )
     try:
-        validate_reward(reward, a_task(reference), info)
+        validate_reward(reward, a_task(info, reference))
     except UserError:
         assume(False)
     return reward, info, reference
 
 
-def a_task(reference: TaskReference) -> MLTaskSpec:
+def a_task(info: MetricInfo, reference: TaskReference) -> MLTaskSpec:
     return MLTaskSpec.model_validate(
         {
             "title": "t",
             "description": "d",
-            "metric": {"name": "any"},
+            "metric": {"name": info.name},
             "submission": {"targetColumns": ["y"], "kind": "Values"},
             "reference": reference.model_dump(),
         }

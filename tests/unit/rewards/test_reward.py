@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
-from mlwright_api.metric_catalog import CATALOG, MetricInfo
-from mlwright_api.mltask import Direction, MLTaskSpec, SubmissionKind, TaskReference
+from mlwright_api.metric_catalog import CATALOG
+from mlwright_api.mltask import MLTaskSpec, TaskReference
 from mlwright_api.results import MILESTONES
 from mlwright_api.rollout import Outcome
 from mlwright_api.trainingrun import RewardSpec
@@ -42,7 +42,7 @@ def a_task(metric: str, baseline: float, best: float | None = None) -> MLTaskSpe
         {
             "title": "A task",
             "description": "Predict.",
-            "metric": {"name": metric},
+            "metric": {"name": metric, "direction": None if metric in CATALOG else "Maximize"},
             "submission": {"targetColumns": ["y"], "kind": "Values"},
             "reference": {"baseline": baseline, "best": best},
         }
@@ -50,7 +50,7 @@ def a_task(metric: str, baseline: float, best: float | None = None) -> MLTaskSpe
 
 
 def check(reward: RewardSpec, metric: str, baseline: float, best: float | None = None) -> None:
-    validate_reward(reward, a_task(metric, baseline, best), CATALOG[metric])
+    validate_reward(reward, a_task(metric, baseline, best))
 
 
 @pytest.mark.parametrize(
@@ -144,13 +144,10 @@ def test_a_scored_row_without_a_number_is_our_fault(score: float | None) -> None
         earned(Outcome.SCORED, score)
 
 
-LIFT = MetricInfo("lift", "Lift", Direction.MAXIMIZE, 0.0, None, frozenset({SubmissionKind.VALUES}))
-
-
 def test_normalized_without_any_best_score_names_the_field() -> None:
     with pytest.raises(UserError, match=r"task 'A task': reference\.best is required"):
-        validate_reward(RewardSpec(), a_task("lift", 1.0), LIFT)
-    validate_reward(RewardSpec(), a_task("lift", 1.0, best=3.0), LIFT)
+        validate_reward(RewardSpec(), a_task("lift", 1.0))
+    validate_reward(RewardSpec(), a_task("lift", 1.0, best=3.0))
 
 
 @pytest.mark.parametrize(("metric", "best"), [("roc_auc", 0.5), ("roc_auc", 0.4), ("rmse", 0.6)])
@@ -169,7 +166,9 @@ def test_a_best_score_no_better_than_the_baseline_is_refused(metric: str, best: 
     ],
 )
 def test_settings_under_which_a_failure_could_outrank_a_valid_script_are_refused(reward: RewardSpec) -> None:
-    with pytest.raises(UserError, match=r"reward\.invalid \+ 7 x reward\.milestone"):
+    with pytest.raises(
+        UserError, match=r"task .A task.: reward: invalid \+ 7 x milestone is .* and must be below"
+    ):
         check(reward, "roc_auc", 0.5, 0.9)
 
 

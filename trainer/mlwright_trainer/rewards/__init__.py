@@ -1,1 +1,1 @@
-"""From outcomes to numbers: rewards, moments and duration weights."""
+"""From outcomes to numbers: rewards and duration weights."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
+from mlwright_api.consistency import check_reward
 from mlwright_api.metric_catalog import MetricInfo
-from mlwright_api.mltask import Direction, MLTaskSpec, TaskReference
-from mlwright_api.results import MILESTONES
+from mlwright_api.mltask import MLTaskSpec, TaskReference
+from mlwright_api.reward_order import WORST_NORMALIZED
 from mlwright_api.rollout import Outcome
 from mlwright_api.trainingrun import RewardSpec
 
 from mlwright_trainer.errors import InternalError, UserError
 
-TAIL = 0.1
+TAIL = -WORST_NORMALIZED
 """How far a normalized reward may leave [0, 1] on either side."""
 
 WITHOUT_MILESTONES = frozenset({Outcome.UNPARSED, Outcome.REFUSED, Outcome.TRUNCATED, Outcome.TAMPERED})
@@ -38,13 +39,8 @@ def reward_of(
         return None
     if not outcome.valid:
         earned = 0 if outcome in WITHOUT_MILESTONES else len(set(milestones))
-        return failure_reward(reward, earned)
+        return reward.invalid + reward.milestone * earned
     return _value(_graded(outcome, score, reference), reward, info, reference)
-
-
-def failure_reward(reward: RewardSpec, milestones: int) -> float:
-    """What a failure earns that reached `milestones` of the seven."""
-    return reward.invalid + reward.milestone * milestones
 
 
 def normalized_reward(score: float, info: MetricInfo, reference: TaskReference) -> float:
@@ -65,48 +61,13 @@ def best_score(info: MetricInfo, reference: TaskReference) -> float:
     return best
 
 
-def validate_reward(reward: RewardSpec, task: MLTaskSpec, info: MetricInfo) -> None:
+def validate_reward(reward: RewardSpec, task: MLTaskSpec) -> None:
     """Refuse settings under which a valid script could rank below a failure, or that give no scale.
 
-    Raises UserError naming the field.
+    Raises UserError with every reason.
     """
-    if reward.score == "Normalized":
-        _check_scale(task, info)
-        _check_order(reward, worst=-TAIL, what="a valid script can earn")
-    else:
-        _check_raw(reward, task, info)
-
-
-def _check_scale(task: MLTaskSpec, info: MetricInfo) -> None:
-    try:
-        best = best_score(info, task.reference)
-    except UserError as error:
-        raise UserError(f"task {task.title!r}: {error}") from error
-    if info.sign * (best - task.reference.baseline) <= 0:
-        raise UserError(
-            f"task {task.title!r}: reference.best ({best:g}) must be better than reference.baseline "
-            f"({task.reference.baseline:g}) for metric {info.name}, which is to be {info.direction.lower()}d"
-        )
-
-
-def _check_order(reward: RewardSpec, *, worst: float, what: str) -> None:
-    top = failure_reward(reward, len(MILESTONES))
-    if not top < worst:
-        raise UserError(
-            f"reward.invalid + {len(MILESTONES)} x reward.milestone is {top:g}; it must be below {worst:g}, "
-            f"the least that {what}, or a failure would outrank it"
-        )
-
-
-def _check_raw(reward: RewardSpec, task: MLTaskSpec, info: MetricInfo) -> None:
-    if (info.lower is None or info.upper is None) and not reward.allow_unbounded:
-        raise UserError(
-            f"reward.score Raw: metric {info.name} of task {task.title!r} is unbounded, so a valid script "
-            "can earn less than any failure; use Normalized, or set reward.allowUnbounded: true to insist"
-        )
-    lowest = info.lower if info.direction is Direction.MAXIMIZE else info.upper
-    if lowest is not None:
-        _check_order(reward, worst=info.sign * lowest, what=f"a valid script can earn by {info.name}")
+    if problems := check_reward(reward, task):
+        raise UserError(f"task {task.title!r}: {'; '.join(problems)}")
 
 
 def _graded(outcome: Outcome, score: float | None, reference: TaskReference) -> float:

@@ -109,7 +109,7 @@ def _check_tasks(spec: TrainingRunSpec, tasks: Mapping[str, TaskFolder]) -> None
     for name, task in tasks.items():
         if task.name != name:
             raise UserError(f"{task.root}: this is task {task.name!r}, but the run asks for {name!r}")
-        validate_reward(spec.reward, task.spec, task.metric)
+        validate_reward(spec.reward, task.spec)
 
 
 def _with_absolute_paths(spec: TrainingRunSpec, base: Path) -> TrainingRunSpec:
