@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from mlwright_api.errors import ApiError
+from mlwright_api.explanations import nearest
 from mlwright_api.mltask import Direction, MetricSpec, SubmissionKind, SubmissionSpec
 
 _LABELS = frozenset({SubmissionKind.LABELS})
@@ -112,8 +112,7 @@ CATALOG: Mapping[str, MetricInfo] = MappingProxyType({metric.name: metric for me
 
 def nearest_metric(name: str) -> str | None:
     """The catalogue's name that resembles `name` most, if any does."""
-    close = difflib.get_close_matches(name, CATALOG, n=1)
-    return close[0] if close else None
+    return nearest(name, list(CATALOG))
 
 
 def metric_info(spec: MetricSpec) -> MetricInfo:

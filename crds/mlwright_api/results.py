@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, ValidationError
 
 from mlwright_api.base import ApiModel
 from mlwright_api.mltask import Split
-
-MILESTONES = (
-    "imports",
-    "data_loaded",
-    "model_built",
-    "model_trained",
-    "predictions_made",
-    "validated",
-    "submission_written",
-)
-"""In the order in which a script reaches them."""
 
 Milestone = Literal[
     "imports",
@@ -31,6 +20,8 @@ Milestone = Literal[
     "validated",
     "submission_written",
 ]
+MILESTONES: tuple[Milestone, ...] = get_args(Milestone)
+"""In the order in which a script reaches them."""
 OUTPUT_TAIL_BYTES = 2048
 
 

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from mlwright_api.algorithm import Algorithm, DurationWeighting, KlPenalty, Scheduler, WeightingMode
 from mlwright_api.base import ApiModel, ApiVersion, Condition, DnsLabel, DnsName, ObjectMeta
-from mlwright_api.bounds import Count, Fraction, NotNegative, Positive, Seconds
+from mlwright_api.bounds import Fraction, NotNegative, Seconds
 from mlwright_api.modelspec import Lora, ModelSource, ModelSpec, ScratchModel
 from mlwright_api.reward_order import WORST_NORMALIZED, broken_order
 from mlwright_api.sampling import (
@@ -37,21 +37,17 @@ __all__ = [
     "ClaimTemplate",
     "Collection",
     "CollectionMode",
-    "Count",
     "DurationWeighting",
     "EnvironmentSpec",
     "Evaluation",
     "ExamplesSource",
     "FineTuning",
-    "Fraction",
     "Inference",
     "InferenceServer",
     "KlPenalty",
     "Lora",
     "ModelSource",
     "ModelSpec",
-    "NotNegative",
-    "Positive",
     "Progress",
     "PromptTemplates",
     "Prompts",

@@ -10,9 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from types import CodeType
-from typing import get_args
 
-from mlwright_api.results import Milestone
+from mlwright_api.results import MILESTONES, Milestone
 
 from mlwright_sandbox.errors import SourceError
 from mlwright_sandbox.milestone_sites import DEFAULT_SUBMISSION, Site, find_sites
@@ -21,7 +20,6 @@ from mlwright_sandbox.reasons import one_line
 MARK_NAME = "mlwright mark"
 """Put a `mark.Mark` under this name into the script's globals, and into builtins: globals may be cleared."""
 _BOM = "\ufeff"
-_MILESTONES: tuple[Milestone, ...] = get_args(Milestone)
 
 
 class MilestoneLog:
@@ -33,9 +31,9 @@ class MilestoneLog:
 
     def mark(self, index: int) -> None:
         """Note a mark; an index that is no milestone's, or not beyond the last, changes nothing."""
-        if self._last < index < len(_MILESTONES):
+        if self._last < index < len(MILESTONES):
             self._last = index
-            self._reached.append(_MILESTONES[index])
+            self._reached.append(MILESTONES[index])
 
     @property
     def reached(self) -> list[Milestone]:

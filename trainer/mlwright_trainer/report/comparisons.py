@@ -194,7 +194,7 @@ def milestone_chart(reaches: Sequence[MilestoneReach]) -> Figure | None:
     if not reaches:
         return None
     pairs = [
-        Pair(name.replace("_", " "), [reach.reached.get(name, 0) / reach.n for reach in reaches])  # type: ignore[call-overload]  # a Milestone
+        Pair(name.replace("_", " "), [reach.reached.get(name, 0) / reach.n for reach in reaches])
         for name in MILESTONES
     ]
     styles = ("s0", "s1") if len(reaches) > 1 else ("s1",)
