@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import math
 import os
@@ -22,6 +21,7 @@ from time import monotonic
 from mlwright_api.mltask import Split
 from mlwright_api.results import GraderResult
 
+from mlwright_sandbox import kernel
 from mlwright_sandbox.answers import ANSWERS_FILE, SAMPLE_FILE, TaskAnswers, load_answers
 from mlwright_sandbox.errors import AnswersError
 from mlwright_sandbox.grading import grade_bytes, grade_folder
@@ -31,7 +31,6 @@ from mlwright_sandbox.reasons import one_line
 CHILD_MEMORY_BYTES = 4 << 30
 """Address space that one grading may add to what the warm process has."""
 _CACHED_TASKS = 32
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass
@@ -198,7 +197,7 @@ def _grade_memory(answers: TaskAnswers, request: GradingRequest, payload_fd: int
 
 def _limit(deadline_seconds: float) -> None:
     """Limits of a child: it dies with the process, makes no core file, and has bounded time and memory."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     seconds = math.ceil(deadline_seconds) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))

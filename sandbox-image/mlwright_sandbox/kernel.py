@@ -78,11 +78,6 @@ def mount(source: str, target: str, kind: str | None, flags: int, options: str =
     )
 
 
-def umount(target: str) -> None:
-    """umount2(2) with MNT_DETACH."""
-    _call("umount2", target.encode(), 2)
-
-
 def prctl(option: int, *values: int) -> int:
     """prctl(2) with integer arguments, missing ones being 0."""
     padded = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]

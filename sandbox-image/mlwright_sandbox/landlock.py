@@ -20,6 +20,7 @@ _NETWORK = 0b11
 _SCOPES = 0b11
 """Abstract Unix sockets and signals may not leave the domain (ABI 6)."""
 SIGNALS_SCOPED_ABI = 6
+"""The first that keeps signals within the domain."""
 
 _FILE_ACCESSES = EXECUTE | WRITE_FILE | READ_FILE | _TRUNCATE | _IOCTL_DEV
 _READ = EXECUTE | READ_FILE | READ_DIR

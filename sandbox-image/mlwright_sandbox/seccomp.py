@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from mlwright_sandbox import kernel
+from mlwright_sandbox import kernel, landlock
 from mlwright_sandbox.errors import IsolationError
 
 _DENIED = (
@@ -87,8 +87,8 @@ def _deny_arguments(pyseccomp: Any, program: Any) -> None:
     for device in _DEVICES:
         _deny(pyseccomp, program, "mknod", when(1, device, _S_IFMT))
         _deny(pyseccomp, program, "mknodat", when(2, device, _S_IFMT))
-    # Landlock scopes signals only from ABI 6; below that at least nobody can hit everything at once.
-    if kernel.landlock_abi() < 6:
+    # Where Landlock does not scope signals, at least nobody can hit everything at once.
+    if kernel.landlock_abi() < landlock.SIGNALS_SCOPED_ABI:
         _deny(pyseccomp, program, "kill", when(0, _EVERYBODY))
 
 

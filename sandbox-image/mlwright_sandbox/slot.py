@@ -89,11 +89,6 @@ class Slot:
         kept = tried.submission if status.outcome is not Outcome.CANCELLED else None
         return Finished(request.rollout, status, tried.started_at, kept)
 
-    def receipt(self, task_site: Site) -> Receipt:
-        """What sandboxes of this site cannot do."""
-        with self._servers.use(task_site) as server:
-            return self._receipt(server, self._channel(server))
-
     def close(self) -> None:
         """Let go of the fork servers."""
         for channel in self._channels.values():
