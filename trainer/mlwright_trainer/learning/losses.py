@@ -104,5 +104,9 @@ def value_loss(
 
 def entropy(logits: Tensor) -> Tensor:
     """Entropy in nats of the distribution behind `logits` [..., V] -> [...]."""
-    log_p = torch.log_softmax(logits, dim=-1)
+    return entropy_of(torch.log_softmax(logits, dim=-1))
+
+
+def entropy_of(log_p: Tensor) -> Tensor:
+    """The same from log-probabilities [..., V]."""
     return -(log_p.exp() * log_p).sum(dim=-1)

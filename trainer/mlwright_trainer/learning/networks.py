@@ -17,6 +17,7 @@ from mlwright_api.trainingrun import ModelSpec, TrainingRunSpec
 from torch import Tensor, nn
 
 from mlwright_trainer.errors import UserError
+from mlwright_trainer.learning.losses import entropy_of
 from mlwright_trainer.learning.packing import Packed, seeded
 from mlwright_trainer.learning.parallel import Workers, whole
 
@@ -62,7 +63,7 @@ class CausalPolicy:
         targets = packed.tokens[:, first + 1 : last + 2]
         logprobs = log_p.gather(-1, targets[..., None]).squeeze(-1)
         with nullcontext() if entropy_gradient else torch.no_grad():
-            entropies = -(log_p.exp() * log_p).sum(dim=-1)
+            entropies = entropy_of(log_p)
         offsets = packed.positions - first
         states = _at(out.hidden_states[-1].detach().float(), packed.positions) if hidden else None
         return TokenOutputs(
