@@ -73,7 +73,8 @@ class Lines:
         for line in whole:
             parsed = script.parse_line(line, self._nonce)
             if parsed is not None:
-                with suppress(ValueError, TypeError, KeyError, AttributeError):
+                # RecursionError: a script that finds the secret may nest its JSON.
+                with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
                     self._take(*parsed)
 
     def _take(self, kind: bytes, text: bytes) -> None:

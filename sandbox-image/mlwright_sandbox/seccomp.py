@@ -28,7 +28,7 @@ _DENIED = (
     "reboot settimeofday clock_settime clock_settime64 adjtimex clock_adjtime stime syslog",
     "sethostname setdomainname ioperm iopl personality",
     # A script keeps to the core that its slot has.
-    "sched_setaffinity sched_setscheduler sched_setattr mbind migrate_pages move_pages set_mempolicy",
+    "sched_setaffinity sched_setscheduler sched_setparam sched_setattr mbind migrate_pages move_pages set_mempolicy",
 )
 _NAMESPACES = (
     kernel.CLONE_NEWNS
@@ -41,6 +41,7 @@ _NAMESPACES = (
 )
 _AF_UNIX = 1
 _SOCK_TYPE_MASK, _SOCK_DGRAM = 0xF, 2
+_PRIO_PROCESS, _IOPRIO_PROCESS = 0, 1
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _S_IFMT, _DEVICES = 0o170000, (0o020000, 0o060000)
 _EVERYBODY = 0xFFFFFFFF
@@ -82,6 +83,7 @@ def _deny_arguments(pyseccomp: Any, program: Any) -> None:
     for flag in (1 << bit for bit in range(32) if _NAMESPACES & (1 << bit)):
         _deny(pyseccomp, program, "clone", when(0, flag, flag))
     _deny(pyseccomp, program, "socket", pyseccomp.Arg(0, pyseccomp.NE, _AF_UNIX))
+    _deny_arguments_naming_others(pyseccomp, program)
     for command in (_TIOCSTI, _TIOCLINUX):
         _deny(pyseccomp, program, "ioctl", when(1, command))
     for device in _DEVICES:
@@ -90,6 +92,17 @@ def _deny_arguments(pyseccomp: Any, program: Any) -> None:
     # Where Landlock does not scope signals, at least nobody can hit everything at once.
     if kernel.landlock_abi() < landlock.SIGNALS_SCOPED_ABI:
         _deny(pyseccomp, program, "kill", when(0, _EVERYBODY))
+
+
+def _deny_arguments_naming_others(pyseccomp: Any, program: Any) -> None:
+    """Limits and priorities are for oneself (process number 0): no signal is needed to end a runner by its own."""
+    for name, expected in (
+        ("prlimit64", [(0, 0)]),
+        ("setpriority", [(0, _PRIO_PROCESS), (1, 0)]),
+        ("ioprio_set", [(0, _IOPRIO_PROCESS), (1, 0)]),
+    ):
+        for index, value in expected:
+            _deny(pyseccomp, program, name, pyseccomp.Arg(index, pyseccomp.NE, value))
 
 
 def _deny_what_namespaces_hold(pyseccomp: Any, program: Any) -> None:
