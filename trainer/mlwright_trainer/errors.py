@@ -24,6 +24,11 @@ class InternalError(MlwrightError):
     """Something that the user cannot mend: a broken ledger, a dead sandbox, numbers that are not finite."""
 
 
+def refusal(error: OSError) -> str:
+    """What the system said, as part of a sentence."""
+    return (error.strerror or str(error)).lower()
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether the machine ran out of memory; torch says so in the words of a RuntimeError."""
     words = str(error).lower()

@@ -17,6 +17,7 @@ import typer
 from mlwright_sandbox.local import Capability, own_cpus, probe
 from rich.console import Console
 
+from mlwright_trainer.command.options import JsonOption
 from mlwright_trainer.errors import UserError
 
 Level = Literal["ok", "warn", "fail"]
@@ -42,9 +43,7 @@ def register(app: typer.Typer) -> None:
 
 def doctor(
     directory: Annotated[Path, typer.Option("--dir", help="Where runs would be written.")] = Path(),
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document, and nothing else.")
-    ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Say what works on this machine, how scripts would be isolated, and what to do about the rest.
 

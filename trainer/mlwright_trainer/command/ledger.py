@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 from mlwright_api.rollout import Outcome
 
-from mlwright_trainer.errors import UserError
+from mlwright_trainer.command.options import JsonOption, RunArgument
+from mlwright_trainer.errors import UserError, refusal
 from mlwright_trainer.ledger import LedgerReader, RolloutRow
 from mlwright_trainer.ledger.export import export_lines, export_sqlite
 from mlwright_trainer.report.visible import visible
@@ -41,15 +42,13 @@ class PurposeName(StrEnum):
 
 @app.command(name="list")
 def list_rollouts(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder.")],
+    directory: RunArgument,
     outcome: Annotated[list[Outcome] | None, typer.Option(help="Only this outcome; repeatable.")] = None,
     purpose: Annotated[PurposeName | None, typer.Option(help="Only rollouts sampled for this.")] = None,
     task: Annotated[str | None, typer.Option(help="Only of this task.")] = None,
     update: Annotated[int | None, typer.Option(min=0, help="Only of this update's batch.")] = None,
     still_open: Annotated[bool, typer.Option("--open", help="Only those that have not ended.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document, and nothing else.")
-    ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List rollouts, a line each: id, purpose and round, task, prompt, outcome, reward, score, seconds, reason."""
     with LedgerReader(open_run(directory).ledger) as ledger:
@@ -106,7 +105,7 @@ def _values(row: RolloutRow) -> dict[str, object]:
 
 @app.command(name="export")
 def export(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder.")],
+    directory: RunArgument,
     out: Annotated[
         Path, typer.Option("--out", help="File to write; it must not exist. - writes JSON lines here.")
     ],
@@ -144,4 +143,4 @@ def _write_lines(ledger: Path, out: Path) -> None:
     except OSError as error:
         if out.parent.is_dir():
             unfinished.unlink(missing_ok=True)
-        raise UserError(f"{out}: cannot be written ({(error.strerror or str(error)).lower()})") from error
+        raise UserError(f"{out}: cannot be written ({refusal(error)})") from error

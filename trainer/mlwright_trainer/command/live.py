@@ -16,8 +16,6 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from mlwright_trainer.progress import Progress as ProgressPort
-
 PLAIN_EVERY_SECONDS = 15
 """Where there is no terminal, a stage says at most this often how far it is."""
 
@@ -98,7 +96,3 @@ class PlainLines:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
-
-
-def _conforms(live: LiveBars, plain: PlainLines) -> tuple[ProgressPort, ProgressPort]:
-    return live, plain

@@ -13,6 +13,7 @@ from mlwright_api.trainingrun import DurationWeighting, WeightingMode
 from rich.console import Console
 
 from mlwright_trainer.command.live import live_progress
+from mlwright_trainer.command.options import JsonOption, RunArgument
 from mlwright_trainer.errors import InternalError, UserError
 from mlwright_trainer.exchange import Batch
 from mlwright_trainer.ledger import LedgerReader, UpdateRow
@@ -26,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 
 def replay(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder.")],
+    directory: RunArgument,
     weighting: Annotated[
         WeightingMode | None,
         typer.Option(help="Learn with other duration weights, on the same rows: what would have been?"),
@@ -34,9 +35,7 @@ def replay(
     updates: Annotated[
         int | None, typer.Option(min=1, help="Replay only the first so many updates.", show_default="all")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document, and nothing else.")
-    ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Recompute the weights from weights/0, run.yaml and the ledger alone, and compare their digest with the run's.
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from mlwright_trainer.errors import UserError
+from mlwright_trainer.errors import UserError, refusal
 from mlwright_trainer.report import Report, SeveralRuns, load_report, render_page
 from mlwright_trainer.report.summary import headline
 from mlwright_trainer.runs.folder import write_whole
@@ -68,7 +68,7 @@ def _deliver(text: str, target: Path) -> None:
     try:
         write_whole(target, text.encode())
     except OSError as error:
-        raise UserError(f"{target}: cannot be written ({(error.strerror or str(error)).lower()})") from error
+        raise UserError(f"{target}: cannot be written ({refusal(error)})") from error
 
 
 def _require_replaceable(target: Path) -> None:

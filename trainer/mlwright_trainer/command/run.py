@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,18 +9,10 @@ import typer
 from rich.console import Console
 
 from mlwright_trainer.command.live import live_progress
+from mlwright_trainer.command.options import Backend
 from mlwright_trainer.errors import InternalError, UserError
 from mlwright_trainer.runs.folder import RunFolder, open_run
 from mlwright_trainer.runs.plan import RunPlan, load_plan
-
-
-class Backend(StrEnum):
-    """How scripts are kept in: the best that this machine has, or one by name."""
-
-    AUTO = "auto"
-    NAMESPACES = "namespaces"
-    LOCK = "lock"
-    PLAIN = "plain"
 
 
 def register(app: typer.Typer) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +15,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from mlwright_trainer.command.options import JsonOption, RunArgument
 from mlwright_trainer.errors import UserError
 from mlwright_trainer.ledger import LedgerReader, RolloutRow, SealedScore
 from mlwright_trainer.report.visible import visible
@@ -39,7 +39,7 @@ class Shown:
 
 
 def show(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder.")],
+    directory: RunArgument,
     rollout: Annotated[
         str,
         typer.Argument(metavar="ROLLOUT", help="Its id, the beginning of it, or best (of a sealed run)."),
@@ -50,9 +50,7 @@ def show(
             "--selection", help="Show the Selection score too: who looks at it should not choose by it."
         ),
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document, and nothing else.")
-    ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show one rollout: prompt kind, parent, script, outcome, reason, scores, milestones, times, output, receipt."""
     with LedgerReader(open_run(directory).ledger) as ledger:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,8 +16,9 @@ from mlwright_api.results import Verdict
 from mlwright_api.rollout import Outcome
 from rich.console import Console
 
+from mlwright_trainer.command.options import Backend, JsonOption
 from mlwright_trainer.command.task_views import show_check, show_graded, show_metrics, show_run, show_tasks
-from mlwright_trainer.errors import InternalError, UserError
+from mlwright_trainer.errors import InternalError, UserError, refusal
 from mlwright_trainer.tasks.checking import check_task, failed
 from mlwright_trainer.tasks.checks import Check, Status
 from mlwright_trainer.tasks.final_reads import log_final_read
@@ -33,17 +33,7 @@ _FILE_COLUMNS = 200
 app = typer.Typer(help="Make, prepare, check, list, grade and try tasks.", no_args_is_help=True)
 
 
-class Backend(StrEnum):
-    """How scripts are kept in: the best that this machine has, or one by name."""
-
-    AUTO = "auto"
-    NAMESPACES = "namespaces"
-    LOCK = "lock"
-    PLAIN = "plain"
-
-
 TaskArgument = Annotated[Path, typer.Argument(metavar="TASK", help="A task's folder.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, and nothing else.")]
 BackendOption = Annotated[Backend, typer.Option(help="How the script is isolated.")]
 
 
@@ -302,11 +292,11 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+        raise UserError(f"{path}: {refusal(error)}") from error
 
 
 def _write(path: Path, content: bytes) -> None:
     try:
         path.write_bytes(content)
     except OSError as error:
-        raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+        raise UserError(f"{path}: {refusal(error)}") from error

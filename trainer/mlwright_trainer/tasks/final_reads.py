@@ -7,7 +7,7 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mlwright_trainer.errors import UserError
+from mlwright_trainer.errors import UserError, refusal
 
 LOG = "reads.log"
 
@@ -29,6 +29,5 @@ def log_final_read(sealed: Path, *, purpose: str, digest: str, now: datetime | N
             os.fsync(log.fileno())
     except OSError as error:
         raise UserError(
-            f"{sealed / LOG}: {(error.strerror or str(error)).lower()}: Final is not read where the read cannot "
-            "be logged"
+            f"{sealed / LOG}: {refusal(error)}: Final is not read where the read cannot be logged"
         ) from error

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlwright_trainer.errors import UserError
+from mlwright_trainer.errors import UserError, refusal
 from mlwright_trainer.tasks.checksums import (
     CHECKSUMS,
     difference,
@@ -138,5 +138,4 @@ def _writable(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         where = error.filename or folder
-        reason = (error.strerror or str(error)).lower()
-        raise TaskError(f"{where}: {reason}; the task's data was left as it was") from error
+        raise TaskError(f"{where}: {refusal(error)}; the task's data was left as it was") from error

@@ -27,7 +27,7 @@ from mlwright_api.mltask import (
 from mlwright_api.results import GraderResult
 from pydantic import ValidationError
 
-from mlwright_trainer.errors import UserError
+from mlwright_trainer.errors import UserError, refusal
 from mlwright_trainer.tasks import scaffold_text
 from mlwright_trainer.tasks.answers import numbers_where_possible, read_text_table
 from mlwright_trainer.tasks.folder import MANIFEST, TaskError, TaskFolder, load_task
@@ -83,8 +83,7 @@ def new_task(new: NewTask, *, grade: Grade = grade_submission) -> TaskFolder:
                 new.folder.rmdir()
             made.rename(new.folder)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise TaskError(f"{new.folder}: {reason}; nothing was written") from error
+        raise TaskError(f"{new.folder}: {refusal(error)}; nothing was written") from error
     return load_task(new.folder)
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal, Protocol
+from typing import Protocol
 
 from mlwright_api.mltask import Split
 from mlwright_api.results import GraderResult
 from mlwright_sandbox.backend import Finished, SandboxRequest
 from mlwright_sandbox.errors import AnswersError, SandboxError
 from mlwright_sandbox.grading_server import LocalGrader
-from mlwright_sandbox.local import open_backend
+from mlwright_sandbox.local import BackendKind, open_backend
 
 from mlwright_trainer.errors import InternalError
 from mlwright_trainer.tasks.folder import TaskError, TaskFolder
-
-BackendKind = Literal["auto", "namespaces", "lock", "plain"]
 
 
 class Trial(Protocol):
