@@ -12,8 +12,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
+from transformers.utils.logging import disable_progress_bar
 
 from mlwright_trainer.errors import InternalError, UserError
+
+# How far a run is, is told through our own port; bars of transformers would break the live view and --json logs.
+disable_progress_bar()
 
 _PLAIN_TOKENIZERS = ("PreTrainedTokenizerFast", "TokenizersBackend")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -101,11 +102,13 @@ def _local(path: Path) -> LoadedModel:
 def _gguf(path: Path) -> LoadedModel:
     where, options = f"model.source.path: {path}", {"local_files_only": True, "gguf_file": path.name}
     try:
-        model = _model(str(path.parent), where, **options)
+        # transformers draws a bar of its own here, which no setting of it turns off.
+        with redirect_stderr(StringIO()):
+            model = _model(str(path.parent), where, **options)
         return LoadedModel(_dequantized(model), _tokenizer(str(path.parent), where, **options))
     except ImportError as error:
         raise UserError(
-            f"{where}: this kind of .gguf file needs the package gguf: pip install gguf"
+            f"{where}: a .gguf file needs the package gguf: pip install 'mlwright[train]'"
         ) from error
 
 
