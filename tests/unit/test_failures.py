@@ -14,6 +14,11 @@ from mlwright_trainer.command.failures import explained
         (OSError(errno.ENOSPC, "No space left on device", "/x/weights"), 1, ("/x/weights", "--resume")),
         (OSError(errno.EROFS, "Read-only file system", "/x"), 2, ("/x", "another --dir")),
         (PermissionError(errno.EACCES, "Permission denied", "/x"), 2, ("permissions",)),
+        (
+            Exception("Error while serializing: I/O error: No space left on device (os error 28)"),
+            1,
+            ("free some",),
+        ),
         (MemoryError(), 1, ("out of memory", "microbatchTokens")),
         (
             RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried 9 bytes"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 
 from mlwright_trainer.errors import InternalError, MlwrightError, UserError, is_out_of_memory
 
@@ -17,6 +18,8 @@ ADVICE = {
 }
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE)
 """The machine's fault; the others are a wrong choice of the user's."""
+NO_SPACE = ("No space left on device", "(os error 28)", "file write failed")
+"""How safetensors and torch word it, in errors of their own."""
 
 
 def explained(error: BaseException) -> MlwrightError | None:
@@ -25,6 +28,8 @@ def explained(error: BaseException) -> MlwrightError | None:
         kind = InternalError if error.errno in FULL else UserError
         where = f"{error.filename}: " if error.filename else ""
         return kind(f"{where}{error.strerror}; {ADVICE[error.errno]}")
+    if any(words in str(error) for words in NO_SPACE):
+        return InternalError(f"{os.strerror(errno.ENOSPC)}; {ADVICE[errno.ENOSPC]}")
     if is_out_of_memory(error):
         first = str(error).strip().splitlines()[0] if str(error).strip() else "no detail"
         return InternalError(f"out of memory ({first[:200]}); {ADVICE[errno.ENOMEM]}")
