@@ -18,8 +18,8 @@ ADVICE = {
 }
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE)
 """The machine's fault; the others are a wrong choice of the user's."""
-NO_SPACE = ("No space left on device", "(os error 28)", "file write failed")
-"""How safetensors and torch word it, in errors of their own."""
+NO_SPACE = ("No space left on device", "(os error 28)")
+"""How safetensors words it, in an error of its own."""
 
 
 def explained(error: BaseException) -> MlwrightError | None:
