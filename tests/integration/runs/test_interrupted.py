@@ -122,9 +122,10 @@ def test_no_row_is_trained_twice_and_none_is_left_open(undisturbed: Path) -> Non
     ],
 )
 def test_replay_gives_the_runs_digest_in_every_mode(
-    miniature: Miniature, name: str, changes: dict[str, Any]
+    miniature: Miniature, undisturbed: Path, name: str, changes: dict[str, Any]
 ) -> None:
     folder = miniature.root / f"mode-{name}"
+    start_from(undisturbed, folder)
     updates = changes["algorithm"]["updates"]
     file = miniature.write({**changes, "evaluation": {"samples": 0}}, name=f"{name}.yaml")
     done = miniature.run("run", file, "--dir", folder)
@@ -135,6 +136,11 @@ def test_replay_gives_the_runs_digest_in_every_mode(
     assert answer["equal"] is True
     assert answer["weightsDigest"] == digests(folder)[-1]
     assert answer["updates"] == updates
+
+
+def start_from(source: Path, folder: Path) -> None:
+    """Give a run its initial weights: they are the same as `source`'s, and fine-tuning takes its time."""
+    shutil.copytree(source / "weights" / "0", folder / "weights" / "0")
 
 
 def test_replay_with_other_weights_says_what_would_have_been(undisturbed: Path, miniature: Miniature) -> None:
@@ -158,6 +164,7 @@ def test_a_changed_reward_in_the_ledger_is_found_by_replay(undisturbed: Path, mi
 
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(miniature: Miniature, undisturbed: Path) -> None:
     folder = miniature.root / "interrupted"
+    start_from(undisturbed, folder)
     process = miniature.start("run", miniature.run_file, "--dir", folder)
     wait_for_rows(folder, process)
     process.send_signal(signal.SIGINT)
