@@ -11,7 +11,7 @@ import numpy.typing as npt
 from mlwright_api.metric_catalog import CATALOG, MetricError, metric_problems
 from mlwright_api.mltask import MLTaskSpec, Split, SubmissionKind
 
-from mlwright_sandbox.backend import TaskMounts
+from mlwright_sandbox.backend import ANSWERS_FILE, SAMPLE_FILE, SPLIT_COLUMN, TaskMounts
 from mlwright_sandbox.cells import Cells, Vocabulary, numbers, words
 from mlwright_sandbox.csv_table import Table, parse_table
 from mlwright_sandbox.errors import AnswersError, InvalidSubmissionError
@@ -21,9 +21,6 @@ from mlwright_sandbox.metrics.columns import Column
 from mlwright_sandbox.predictions import Expectation, read_predictions
 from mlwright_sandbox.reasons import about
 
-SPLIT_COLUMN = "split"
-SAMPLE_FILE = "sample_submission.csv"
-ANSWERS_FILE = "answers.csv"
 _SEALED = f"sealed/{ANSWERS_FILE}"
 _SMALLEST_CAP_BYTES = 16 << 20
 _SAMPLES = 16

@@ -11,6 +11,13 @@ from mlwright_api.mltask import MLTaskSpec, Split
 from mlwright_api.results import GraderResult
 from mlwright_api.rollout import RolloutStatus
 
+SAMPLE_FILE = "sample_submission.csv"
+"""In the public folder."""
+ANSWERS_FILE = "answers.csv"
+"""In the private and in the sealed folder."""
+SPLIT_COLUMN = "split"
+"""Of an answers file."""
+
 
 @dataclass(frozen=True)
 class TaskMounts:

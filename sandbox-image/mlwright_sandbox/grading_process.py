@@ -22,7 +22,8 @@ from mlwright_api.mltask import Split
 from mlwright_api.results import GraderResult
 
 from mlwright_sandbox import kernel
-from mlwright_sandbox.answers import ANSWERS_FILE, SAMPLE_FILE, TaskAnswers, load_answers
+from mlwright_sandbox.answers import TaskAnswers, load_answers
+from mlwright_sandbox.backend import ANSWERS_FILE, SAMPLE_FILE
 from mlwright_sandbox.errors import AnswersError
 from mlwright_sandbox.grading import grade_bytes, grade_folder
 from mlwright_sandbox.grading_wire import PASSED_FDS, GradingReply, GradingRequest, read_memory

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from mlwright_api.mltask import Split, SubmissionSpec
+from mlwright_sandbox.backend import SPLIT_COLUMN
 
 from mlwright_trainer.errors import UserError
-from mlwright_trainer.tasks.splitting import SPLIT_COLUMN
 
 
 class AnswersError(UserError):

@@ -6,10 +6,12 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from mlwright_sandbox.backend import ANSWERS_FILE
+
 from mlwright_trainer.errors import UserError
 from mlwright_trainer.tasks.checks import Check, Status, TaskData, check_data
 from mlwright_trainer.tasks.final_reads import log_final_read
-from mlwright_trainer.tasks.folder import ANSWERS, TaskFolder, read_task_answers
+from mlwright_trainer.tasks.folder import TaskFolder, read_task_answers
 from mlwright_trainer.tasks.public_files import read_public
 from mlwright_trainer.tasks.trial import Trial
 from mlwright_trainer.tasks.trial_checks import check_by_use
@@ -39,7 +41,7 @@ def _log_final(task: TaskFolder) -> Check | None:
     """Log that Final's answers are looked at; a check that says so where that is impossible."""
     if task.sealed is None:
         return None
-    answers: Path = task.sealed / ANSWERS
+    answers: Path = task.sealed / ANSWERS_FILE
     digest = hashlib.sha256(answers.read_bytes()).hexdigest()
     try:
         log_final_read(task.sealed, purpose="task check", digest=digest)

@@ -12,14 +12,12 @@ from mlwright_api.errors import ManifestError
 from mlwright_api.manifests import load_manifests, task_digest
 from mlwright_api.metric_catalog import CATALOG, MetricInfo, metric_info
 from mlwright_api.mltask import MLTask, MLTaskSpec
-from mlwright_sandbox.backend import TaskMounts
+from mlwright_sandbox.backend import ANSWERS_FILE, SAMPLE_FILE, TaskMounts
 
 from mlwright_trainer.errors import UserError
 from mlwright_trainer.tasks.answers import Answers, read_answers, read_ids
 
 MANIFEST = "task.yaml"
-SAMPLE = "sample_submission.csv"
-ANSWERS = "answers.csv"
 DATA_FOLDERS = ("public", "private", "sealed")
 
 
@@ -77,7 +75,7 @@ class TaskFolder:
 
     @property
     def sample(self) -> Path:
-        return self.public / SAMPLE
+        return self.public / SAMPLE_FILE
 
     @property
     def prepared(self) -> bool:
@@ -115,9 +113,9 @@ def verify_data(task: TaskFolder) -> None:
     """Sample and answers are there, have the right columns, and name the same ids; else a UserError."""
     with readable(task.root):
         _require(task.sample, "the sample submission names the expected ids")
-        _require(task.private / ANSWERS, "the answers of Reward and Selection belong there")
+        _require(task.private / ANSWERS_FILE, "the answers of Reward and Selection belong there")
         if task.sealed is not None:
-            _require(task.sealed / ANSWERS, "the answers of Final belong there")
+            _require(task.sealed / ANSWERS_FILE, "the answers of Final belong there")
         _check_ids(task)
 
 
@@ -137,9 +135,9 @@ def read_task(folder: Path) -> TaskFolder:
 
 def read_task_answers(task: TaskFolder, *, sealed: bool = True) -> Answers:
     """The hidden answers; those of Final only where asked (ids and structure need no entry in the log)."""
-    paths = [task.private / ANSWERS]
+    paths = [task.private / ANSWERS_FILE]
     if sealed and task.sealed is not None:
-        paths.append(task.sealed / ANSWERS)
+        paths.append(task.sealed / ANSWERS_FILE)
     return read_answers(paths, submission=task.spec.submission)
 
 

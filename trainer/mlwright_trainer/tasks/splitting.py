@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from mlwright_sandbox.backend import SPLIT_COLUMN
 
 TRAIN = "Train"
 REWARD = "Reward"
 SELECTION = "Selection"
 FINAL = "Final"
-SPLIT_COLUMN = "split"
 
 
 @dataclass(frozen=True)
