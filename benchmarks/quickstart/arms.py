@@ -47,10 +47,6 @@ class Control(ReinforcementLearning):
         super().__init__(plan, folder, LocalOptions(resume=True), ledger, progress)
         self._terms = terms
 
-    @property
-    def _batch(self) -> int:
-        return self._plan.spec.algorithm.batch_size or 128
-
     def _rounds(self) -> Iterator[int]:
         """Every round from the first: those that are committed (an interrupted one is finished first), then more."""
         number = 0
@@ -73,8 +69,8 @@ class BestOfN(Control):
     def _learn(self, backend: SandboxBackend) -> None:
         collector = self._collector(backend)
         for number in self._rounds():
-            self._progress.stage(f"round {number}", self._batch)
-            collector.await_fresh("Train", number, self._batch)
+            self._progress.stage(f"round {number}", self._plan.batch_size)
+            collector.await_fresh("Train", number, self._plan.batch_size)
 
 
 class RejectionSampling(Control):
@@ -85,8 +81,8 @@ class RejectionSampling(Control):
         codec = TransformersCodec(self._folder.initial_weights)
         steps = RejectionSteps(self._plan.spec, self._folder.weights, rate=self._terms.rejection_rate)
         for number in self._rounds():
-            self._progress.stage(f"round {number}", self._batch)
-            rows = collector.await_fresh("Train", number, self._batch)
+            self._progress.stage(f"round {number}", self._plan.batch_size)
+            rows = collector.await_fresh("Train", number, self._plan.batch_size)
             if number == self._ledger.batches():
                 self._ledger.assign_batch(number, [row.id for row in rows if row.reward is not None])
             if number == collector.version():

@@ -12,6 +12,7 @@ from mlwright_trainer.report.data import run_report
 from mlwright_trainer.report.folder import RunRecord, read_run
 from mlwright_trainer.report.model import FreshSamples, RunReport
 from mlwright_trainer.report.tallies import mean, seconds
+from mlwright_trainer.runs.folder import RunFolder
 
 from benchmarks.quickstart.budget import sandbox_seconds
 from benchmarks.quickstart.settings import Arm, Job, Settings
@@ -133,7 +134,7 @@ def software(settings: Settings, jobs: list[Job]) -> dict[str, list[str]]:
     """Versions that the finished arms were made with: one each, unless something was updated in between."""
     found: dict[str, list[str]] = {}
     for job in jobs:
-        with LedgerReader(settings.folder(job) / "ledger.sqlite") as ledger:
+        with LedgerReader(RunFolder(settings.folder(job)).ledger) as ledger:
             for key, value in ledger.facts().items():
                 if key.startswith("version/") and value not in found.setdefault(
                     key.removeprefix("version/"), []

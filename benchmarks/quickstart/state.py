@@ -19,7 +19,7 @@ def is_finished(settings: Settings, job: Job) -> bool:
     if not folder.ledger.is_file():
         return False
     with LedgerReader(folder.ledger) as ledger:
-        return ledger.fact("closed") is not None
+        return ledger.closed
 
 
 def budget_of(settings: Settings, job: Job) -> Budget:

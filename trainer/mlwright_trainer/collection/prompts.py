@@ -23,6 +23,8 @@ Message = dict[str, str]
 
 MAX_FILES = 20
 """Files listed one by one; the rest is counted."""
+HEAD_LINES = 4
+"""Lines of a data file that are shown."""
 MAX_HEAD_LINE = 200
 """Characters of a data file's line that are shown."""
 
@@ -60,7 +62,7 @@ class Detail:
     """How much of the parts that may be shortened is shown: characters of output, lines of each data head."""
 
     output_characters: int = 2048
-    head_lines: int = 4
+    head_lines: int = HEAD_LINES
 
 
 @dataclass(frozen=True)

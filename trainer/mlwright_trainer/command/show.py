@@ -20,9 +20,8 @@ from mlwright_trainer.errors import UserError
 from mlwright_trainer.ledger import LedgerReader, RolloutRow, SealedScore
 from mlwright_trainer.report.visible import visible
 from mlwright_trainer.report.words import duration, score
+from mlwright_trainer.runs.best import BEST
 from mlwright_trainer.runs.folder import open_run
-
-BEST = "best"
 
 
 def register(app: typer.Typer) -> None:

@@ -2,6 +2,7 @@
 
 from mlwright_trainer.ledger.reader import LedgerError, LedgerReader
 from mlwright_trainer.ledger.rows import (
+    CLOSED,
     Phase,
     Purpose,
     Result,
@@ -14,6 +15,7 @@ from mlwright_trainer.ledger.rows import (
 from mlwright_trainer.ledger.store import Ledger
 
 __all__ = [
+    "CLOSED",
     "Ledger",
     "LedgerError",
     "LedgerReader",

@@ -14,21 +14,6 @@ from mlwright_api.rollout import RolloutStatus
 from mlwright_trainer.inference.engine import VersionSpan
 from mlwright_trainer.ledger.rows import Result, RolloutRow, Sampled, SealedScore
 
-RESULT_COLUMNS = (
-    "attempt",
-    "outcome",
-    "reason",
-    "exit_code",
-    "scores",
-    "milestones",
-    "seconds",
-    "output_tail",
-    "isolation",
-    "reward",
-    "submission",
-)
-"""Columns that closing a rollout sets, beside closed_at and (if it ran) launched_at."""
-
 
 def pack_tokens(tokens: Sequence[int]) -> bytes:
     return np.asarray(tokens, dtype="<i4").tobytes()
@@ -73,7 +58,7 @@ def spans_from(text: str) -> tuple[VersionSpan, ...]:
 
 
 def result_values(result: Result) -> dict[str, Any]:
-    """Columns of RESULT_COLUMNS."""
+    """Columns that closing a rollout sets, beside closed_at and (if it ran) launched_at."""
     status = result.status
     return {
         "attempt": status.attempt,

@@ -23,7 +23,15 @@ from mlwright_trainer.ledger.codec import (
     unpack_logprobs,
     unpack_tokens,
 )
-from mlwright_trainer.ledger.rows import Purpose, RolloutRow, Sampled, SealedScore, UpdateRow, WindowRow
+from mlwright_trainer.ledger.rows import (
+    CLOSED,
+    Purpose,
+    RolloutRow,
+    Sampled,
+    SealedScore,
+    UpdateRow,
+    WindowRow,
+)
 from mlwright_trainer.ledger.schema import MIGRATIONS
 
 _ROLLOUT_COLUMNS = """
@@ -128,6 +136,11 @@ class LedgerReader:
     def fact(self, key: str) -> str | None:
         row = self._one("SELECT value FROM run WHERE key = ?", [key])
         return None if row is None else str(row["value"])
+
+    @property
+    def closed(self) -> bool:
+        """Whether the sealed grading is written: then the run is over."""
+        return self.fact(CLOSED) is not None
 
     def facts(self) -> dict[str, str]:
         return {row["key"]: row["value"] for row in self._all("SELECT key, value FROM run ORDER BY key")}

@@ -14,6 +14,8 @@ from mlwright_trainer.inference.engine import VersionSpan
 
 Purpose = Literal["Train", "Before", "After", "Evaluation"]
 """Train rows may carry a gradient; the others are fresh, awaited samples that only measure."""
+CLOSED = "closed"
+"""The fact that says that the sealed grading is done."""
 Phase = Literal["fineTuning", "sampling", "execution", "learning", "sealed"]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from mlwright_trainer.ledger.codec import result_values, sample_values
 from mlwright_trainer.ledger.reader import LedgerError, LedgerReader
-from mlwright_trainer.ledger.rows import Phase, Result, Sampled, SealedScore, UpdateRow, WindowRow
+from mlwright_trainer.ledger.rows import CLOSED, Phase, Result, Sampled, SealedScore, UpdateRow, WindowRow
 from mlwright_trainer.ledger.schema import MIGRATIONS
 
 __all__ = ["Ledger", "LedgerError"]
@@ -225,4 +225,4 @@ class Ledger(LedgerReader):
                         "graded_at": time.time(),
                     },
                 )
-            self._insert("run", {"key": "closed", "value": "sealed"}, replace=True)
+            self._insert("run", {"key": CLOSED, "value": "sealed"}, replace=True)

@@ -11,10 +11,7 @@ from mlwright_trainer.report.folder import RunRecord
 from mlwright_trainer.report.model import BestScript, ParentScript, Scores
 from mlwright_trainer.report.scale import TaskScale
 from mlwright_trainer.report.scripts import Families
-from mlwright_trainer.runs.best import best_rollout
-
-BEST = "best"
-"""Subject of the sealed grading of a best script's submission: "best", or "best/<task>" with several tasks."""
+from mlwright_trainer.runs.best import BEST, best_rollout
 
 
 def best_reports(record: RunRecord, family: Families) -> list[BestScript]:

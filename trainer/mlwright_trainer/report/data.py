@@ -8,6 +8,7 @@ from pathlib import Path
 from mlwright_api.trainingrun import ModelSource
 
 from mlwright_trainer.errors import UserError
+from mlwright_trainer.ledger import CLOSED
 from mlwright_trainer.report.best import best_reports, scores_report
 from mlwright_trainer.report.durations import duration_report
 from mlwright_trainer.report.folder import RunRecord, read_run
@@ -37,8 +38,6 @@ from mlwright_trainer.report.seeds import seed_summary
 from mlwright_trainer.report.tallies import by_outcome, distinct_scripts, grouped
 from mlwright_trainer.report.updates import update_reports
 
-CLOSED = "closed"
-"""The fact that says that the sealed grading is done."""
 VERSION = "version/"
 """What facts that hold a software version begin with."""
 

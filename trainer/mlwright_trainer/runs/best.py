@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mlwright_api.metric_catalog import MetricInfo
-from mlwright_api.mltask import Direction, Split
+from mlwright_api.mltask import Split
 from mlwright_api.rollout import Outcome
 
 from mlwright_trainer.ledger import RolloutRow
 
+BEST = "best"
+"""Subject of the sealed grading of a best script's submission: "best", or "best/<task>" with several tasks."""
 FINALISTS = 5
 """How many distinct scripts Selection chooses among: few, so that the choice hardly overfits it."""
 
@@ -19,11 +21,10 @@ def best_rollout(rows: Iterable[RolloutRow], metric: MetricInfo) -> RolloutRow |
 
     Reward alone would pick the luckiest of thousands, Selection alone too: each sees the other's shortlist.
     """
-    sign = 1.0 if metric.direction is Direction.MAXIMIZE else -1.0
 
     def value(row: RolloutRow, split: Split) -> float:
         score = row.score(split)
-        return float("-inf") if score is None else sign * score
+        return float("-inf") if score is None else metric.sign * score
 
     distinct: dict[str, RolloutRow] = {}
     for row in sorted(rows, key=lambda row: (row.sampled_at, row.id)):

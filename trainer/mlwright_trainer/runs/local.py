@@ -20,7 +20,7 @@ from mlwright_trainer.learning.learner import Learner
 from mlwright_trainer.ledger import Ledger, Purpose, RolloutRow, UpdateRow
 from mlwright_trainer.progress import Progress
 from mlwright_trainer.report import write_report
-from mlwright_trainer.runs.best import best_rollout
+from mlwright_trainer.runs.best import BEST, best_rollout
 from mlwright_trainer.runs.folder import RunFolder, write_whole
 from mlwright_trainer.runs.plan import RunPlan
 from mlwright_trainer.runs.sealed import BestScript, exams, grade_sealed
@@ -60,7 +60,7 @@ class LocalRun:
 
     def carry_out(self) -> None:
         """Initial weights, fresh samples, the updates, fresh samples again, the sealed grading, the report."""
-        if self._ledger.fact("closed") is None:
+        if not self._ledger.closed:
             self._make_initial_weights()
             with open_backend(self._options.backend, slots=self._options.slots) as backend:
                 self._learn(backend)
@@ -76,6 +76,7 @@ class LocalRun:
                 self._folder.initial_weights,
                 base=self._folder.path,
                 progress=lambda note, share: self._progress.advance(100 * share, note),
+                device=self._options.device,
             )
         self._ledger.record_update(UpdateRow(0, digest, {}, published_at=time.time()))
 
@@ -92,6 +93,7 @@ class LocalRun:
             checkpoints=self._folder.checkpoints,
             exchange=exchange,
             device=self._options.device,
+            progress=self._progress,
         )
 
     def _collector(self, backend: SandboxBackend) -> Collector:
@@ -125,7 +127,7 @@ class LocalRun:
         for name, task in self._plan.tasks.items():
             row = best_rollout((row for row in rows if row.task == name), task.metric)
             if row is not None:
-                found["best" if len(self._plan.tasks) == 1 else f"best/{name}"] = row
+                found[BEST if len(self._plan.tasks) == 1 else f"{BEST}/{name}"] = row
         return found
 
     def _candidates(self) -> list[RolloutRow]:

@@ -11,7 +11,7 @@ from mlwright_api.base import API_VERSION, ObjectMeta
 from mlwright_api.errors import ManifestError
 from mlwright_api.manifests import dump_manifest, load_manifests
 from mlwright_api.mltask import MLTask
-from mlwright_api.presets import resolve
+from mlwright_api.presets import DESIGN_DEFAULTS, resolve
 from mlwright_api.trainingrun import TrainingRun, TrainingRunSpec
 
 from mlwright_trainer.errors import UserError
@@ -32,6 +32,11 @@ class RunPlan:
     @property
     def updates(self) -> int:
         return self.spec.algorithm.updates
+
+    @property
+    def batch_size(self) -> int:
+        """Rows a round; where the clock closes the batch, how many samples are made at a time."""
+        return self.spec.algorithm.batch_size or int(DESIGN_DEFAULTS["algorithm.batch_size"])
 
     def with_updates(self, updates: int | None) -> RunPlan:
         """The same plan with another number of updates (None: as it is)."""

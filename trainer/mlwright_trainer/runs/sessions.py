@@ -90,7 +90,7 @@ def _require_same_horizon(plan: RunPlan, folder: RunFolder) -> None:
 
 
 def _require_open(plan: RunPlan, folder: RunFolder, ledger: Ledger) -> None:
-    examined = ledger.fact("closed") is not None or ledger.rounds("After") > 0
+    examined = ledger.closed or ledger.rounds("After") > 0
     if examined and plan.updates > ledger.batches():
         raise UserError(
             f"{folder.path}: this run is closed: its final samples are taken, so more updates would learn after "

@@ -14,7 +14,7 @@ from mlwright_trainer.collection.collector import Collector
 from mlwright_trainer.collection.draws import draw_seed
 from mlwright_trainer.collection.execution import Executor
 from mlwright_trainer.collection.modes import Continuous, Mode, Synchronous, Window
-from mlwright_trainer.collection.prompts import DataFile, TaskPrompt, task_prompt
+from mlwright_trainer.collection.prompts import HEAD_LINES, DataFile, TaskPrompt, task_prompt
 from mlwright_trainer.collection.sampling import Sampler
 from mlwright_trainer.inference.engine import Codec, Engine
 from mlwright_trainer.ledger import Ledger, RolloutRow
@@ -25,7 +25,6 @@ from mlwright_trainer.tasks.folder import TaskFolder
 
 SANDBOX_SEEDS = 2**32
 """numpy.random takes seeds below this."""
-HEAD_LINES = 4
 
 
 class Wiring:
@@ -89,7 +88,7 @@ class Wiring:
         )
 
     def _mode(self, sampler: Sampler, executor: Executor) -> Mode:
-        collection, size = self._plan.spec.collection, self._batch_size
+        collection, size = self._plan.spec.collection, self._plan.batch_size
         if collection.mode is CollectionMode.SYNCHRONOUS:
             return self._synchronous(sampler, executor)
         ahead = max(executor.free, size)
@@ -117,13 +116,9 @@ class Wiring:
             ledger=self._ledger,
             rounds=sampler,
             executor=executor,
-            size=self._batch_size,
+            size=self._plan.batch_size,
             progress=self._progress,
         )
-
-    @property
-    def _batch_size(self) -> int:
-        return self._plan.spec.algorithm.batch_size or 128
 
 
 def prompt_facts(task: TaskFolder) -> TaskPrompt:
