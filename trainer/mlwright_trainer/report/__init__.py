@@ -8,6 +8,7 @@ from pathlib import Path
 from mlwright_trainer.errors import UserError
 from mlwright_trainer.report.data import load_report
 from mlwright_trainer.report.model import Report, RunReport, SeveralRuns
+from mlwright_trainer.runs.folder import write_whole
 
 __all__ = ["Report", "RunReport", "SeveralRuns", "load_report", "render_page", "write_report"]
 
@@ -30,8 +31,6 @@ def write_report(folders: Sequence[Path], out: Path) -> None:
 
     Raises UserError where a folder holds no run, `out` cannot be written, or the [report] extra is missing.
     """
-    from mlwright_trainer.runs.folder import write_whole
-
     text = render_page(load_report(folders))
     try:
         write_whole(out, text.encode())

@@ -11,6 +11,7 @@ from mlwright_api.rollout import Outcome
 
 from mlwright_trainer.report.marks import Columns, Layer, Lines, Rule, Series, shares
 from mlwright_trainer.report.model import Estimate, Range, RunReport, SeedSummary, SeedUpdate, UpdateReport
+from mlwright_trainer.report.svg import share_format
 from mlwright_trainer.report.words import number, percent, score
 
 MAX_COLUMNS = 48
@@ -99,7 +100,7 @@ def _curves(run: RunReport) -> list[Curve]:
             "s3",
             0.0,
             1.0,
-            lambda value: f"{100 * value:.0f} %",
+            share_format,
         ),
         Curve(
             "score",
@@ -263,7 +264,7 @@ def _stack(
         x_label="update",
         layers=[Layer(name, style, found[name]) for name, style in styles.items()],
         centres=columns,
-        format=lambda value: f"{100 * value:.0f} %",
+        format=share_format,
         ceiling=1.0,
     ).draw()
     legend = [Key(name, style) for name, style in reversed(list(styles.items()))]
@@ -338,6 +339,6 @@ def _over_updates(
         series=[Series(title, points, style=style)],
         floor=floor,
         ceiling=ceiling,
-        format=(lambda value: f"{100 * value:.0f} %") if format is percent else None,
+        format=share_format if format is percent else None,
     ).draw()
     return Figure(title, svg)

@@ -27,6 +27,7 @@ from mlwright_trainer.report.model import (
     Range,
     Scores,
 )
+from mlwright_trainer.report.svg import share_format
 from mlwright_trainer.report.words import number, percent, plural, score
 
 _BEFORE, _AFTER = "s0", "s1"
@@ -100,7 +101,7 @@ def _intervals(
         rows=known,
         rules=rules,
         domain=domain,
-        format=(lambda value: f"{100 * value:.0f} %") if domain == (0.0, 1.0) else None,
+        format=share_format if domain == (0.0, 1.0) else None,
     ).draw()
     return Figure(title, svg)
 

@@ -16,9 +16,7 @@ from mlwright_trainer.errors import UserError
 from mlwright_trainer.ledger import LedgerReader, Purpose, RolloutRow, SealedScore, UpdateRow, WindowRow
 from mlwright_trainer.report.scale import RunScale, TaskScale
 from mlwright_trainer.rewards.weighting import duration_weights
-
-LEDGER = "ledger.sqlite"
-SETTINGS = "run.yaml"
+from mlwright_trainer.runs.folder import RunFolder
 
 
 @dataclass(frozen=True)
@@ -56,15 +54,16 @@ class RunRecord:
 
 def read_run(folder: Path) -> RunRecord:
     """Read one run. Raises UserError where the folder holds none, LedgerError where its ledger is broken."""
+    files = RunFolder(folder)
+    needed = (files.run_file, files.ledger)
     if not folder.is_dir():
-        raise UserError(
-            f"{folder}: no such folder; name the folder of a run (it holds {SETTINGS} and {LEDGER})"
-        )
-    for name in (SETTINGS, LEDGER):
-        if not (folder / name).is_file():
-            raise UserError(f"{folder}: not a run's folder ({name} is missing)")
-    run, tasks, text = _read_settings(folder / SETTINGS)
-    with LedgerReader(folder / LEDGER) as ledger:
+        names = " and ".join(file.name for file in needed)
+        raise UserError(f"{folder}: no such folder; name the folder of a run (it holds {names})")
+    for file in needed:
+        if not file.is_file():
+            raise UserError(f"{folder}: not a run's folder ({file.name} is missing)")
+    run, tasks, text = _read_settings(files.run_file)
+    with LedgerReader(files.ledger) as ledger:
         return _record(folder, run, text, tasks, ledger)
 
 
@@ -103,7 +102,7 @@ def _record(
             lived=_lived(ledger),
             last_written_at=ledger.last_written_at(),
             facts=ledger.facts(),
-            best_file=_text_of(folder / "best" / "script.py"),
+            best_file=_text_of(RunFolder(folder).best / "script.py"),
         )
 
 

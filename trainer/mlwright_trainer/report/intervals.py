@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-Interval = tuple[float, float]
-"""Low and high end of a 95 % interval."""
+from mlwright_trainer.report.model import Range
 
 Z = 1.959963984540054
 """The standard normal quantile at 97.5 %."""
@@ -18,7 +17,7 @@ _BLOCK = 4_000_000
 """Random draws held in memory at a time."""
 
 
-def wilson(successes: int, n: int) -> Interval | None:
+def wilson(successes: int, n: int) -> Range | None:
     """Wilson's score interval for a fraction (Wilson 1927); None without trials."""
     if n == 0:
         return None
@@ -30,7 +29,7 @@ def wilson(successes: int, n: int) -> Interval | None:
     return low, high
 
 
-def newcombe(before: tuple[int, int], after: tuple[int, int]) -> Interval | None:
+def newcombe(before: tuple[int, int], after: tuple[int, int]) -> Range | None:
     """Interval for the difference of two fractions, after - before (Newcombe 1998, method 10).
 
     Each argument is (successes, trials); None where either has no trials.
@@ -44,14 +43,14 @@ def newcombe(before: tuple[int, int], after: tuple[int, int]) -> Interval | None
     return q - p - low, q - p + high
 
 
-def bootstrap_mean(values: Sequence[float]) -> Interval | None:
+def bootstrap_mean(values: Sequence[float]) -> Range | None:
     """Percentile bootstrap of a mean, 2,000 resamples, the same at every call; None under two values."""
     if len(values) < 2:
         return None
     return _percentiles(_resampled_means(np.asarray(values, dtype=np.float64), stream=0))
 
 
-def bootstrap_difference(before: Sequence[float], after: Sequence[float]) -> Interval | None:
+def bootstrap_difference(before: Sequence[float], after: Sequence[float]) -> Range | None:
     """Percentile bootstrap of mean(after) - mean(before), the two resampled apart; None under two values."""
     if len(before) < 2 or len(after) < 2:
         return None
@@ -60,7 +59,7 @@ def bootstrap_difference(before: Sequence[float], after: Sequence[float]) -> Int
     return _percentiles(second - first)
 
 
-def t_interval(values: Sequence[float]) -> Interval | None:
+def t_interval(values: Sequence[float]) -> Range | None:
     """Student's interval of a mean; None under two values."""
     if len(values) < 2:
         return None
@@ -84,6 +83,6 @@ def _resampled_means(values: np.ndarray, *, stream: int) -> np.ndarray:
     return np.concatenate(blocks)
 
 
-def _percentiles(means: np.ndarray) -> Interval:
+def _percentiles(means: np.ndarray) -> Range:
     low, high = np.percentile(means, [2.5, 97.5])
     return float(low), float(high)

@@ -20,6 +20,7 @@ from mlwright_trainer.report.svg import (
     line,
     path,
     rectangle,
+    share_format,
     text,
     tick_format,
     widened,
@@ -364,7 +365,6 @@ class PairedDots:
         plot = Plot(
             Scale((0.0, 1.0), (left, WIDTH - 20.0)), Scale((0.0, 1.0), (height - 34.0, 6.0)), height=height
         )
-        percent: Format = lambda value: f"{100 * value:.0f} %"  # noqa: E731
         values = [0.0, 0.25, 0.5, 0.75, 1.0]
         grid = [line((plot.x(v), plot.top), (plot.x(v), plot.bottom), class_="grid") for v in values]
         return drawing(
@@ -372,7 +372,7 @@ class PairedDots:
             self.title,
             self.description,
             *grid,
-            plot.x_axis(self.x_label, values, percent),
+            plot.x_axis(self.x_label, values, share_format),
             *(self._pair(pair, 6.0 + row * (index + 0.5), plot) for index, pair in enumerate(self.pairs)),
             height=height,
         )

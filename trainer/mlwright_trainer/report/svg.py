@@ -177,6 +177,11 @@ class Plot:
         return group(base, *marks, text(label, self.right, self.height - 3, class_="axis-label end"))
 
 
+def share_format(value: float) -> str:
+    """A share as an axis shows it."""
+    return f"{100 * value:.0f} %"
+
+
 def drawing(key: str, title: str, description: str, *marks: Markup, height: float = HEIGHT) -> Markup:
     """The whole SVG; title and description are read to those who do not see it. `key` is unique in the page."""
     return element(
