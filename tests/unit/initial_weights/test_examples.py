@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mlwright_api.presets import GENERATED_EXAMPLES
 from mlwright_api.trainingrun import FineTuning
 from mlwright_trainer.errors import UserError
 from mlwright_trainer.generators import Example, generate
-from mlwright_trainer.learning.examples import GENERATED_COUNT, load_examples
+from mlwright_trainer.learning.examples import load_examples
 
 pytestmark = pytest.mark.torch
 
@@ -84,4 +85,4 @@ def test_a_generator_makes_as_many_as_asked_from_the_runs_seed(tmp_path: Path) -
 
 
 def test_a_generator_makes_20000_unless_told_otherwise() -> None:
-    assert GENERATED_COUNT == 20_000
+    assert GENERATED_EXAMPLES == 20_000

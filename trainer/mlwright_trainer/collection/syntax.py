@@ -58,16 +58,6 @@ def tree_digest(script: str) -> str:
     return digest.hexdigest()
 
 
-def same_tree(one: str, other: str) -> bool:
-    """Whether two scripts do the same by construction; texts that do not parse are compared as texts."""
-    if one == other:
-        return True
-    try:
-        return tree_digest(one) == tree_digest(other)
-    except NotPython:
-        return False
-
-
 def _describe(error: SyntaxError) -> str:
     where = f"line {error.lineno}: " if error.lineno else ""
     return f"{where}{error.msg}"[:_MESSAGE_CHARACTERS]

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from mlwright_api.presets import GENERATED_EXAMPLES
 from mlwright_api.trainingrun import FineTuning
 
 from mlwright_trainer.errors import UserError
 from mlwright_trainer.generators import Example, generate
-
-GENERATED_COUNT = 20_000
 
 
 def load_examples(spec: FineTuning, *, base: Path, seed: int) -> list[Example]:
@@ -22,7 +21,7 @@ def load_examples(spec: FineTuning, *, base: Path, seed: int) -> list[Example]:
     """
     source = spec.examples
     if source.generator is not None:
-        return generate(source.generator, seed=seed, count=spec.count or GENERATED_COUNT)
+        return generate(source.generator, seed=seed, count=spec.count or GENERATED_EXAMPLES)
     if source.path is None:
         raise UserError(
             "fineTuning.examples: claim and image can only be used in a cluster; use path or generator"
