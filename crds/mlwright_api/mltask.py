@@ -146,13 +146,13 @@ class TaskLimits(ApiModel):
     timeout_seconds: Annotated[float, Field(gt=0, le=86_400)] = 300
     """Execution, from the script's start; then it is a Timeout."""
     cpu: PositiveQuantity = Quantity("1")
-    """Cores."""
+    """Cores; on one machine a script always has one."""
     memory: PositiveQuantity = Quantity("2Gi")
     """Of the script and its children together."""
     work_size: PositiveQuantity = Quantity("512Mi")
     """Size of the memory-backed work folder."""
     gpus: Annotated[int, Field(ge=0, le=16)] = 0
-    """Whole devices."""
+    """Whole devices; on one machine a script has none."""
 
 
 class TaskReference(ApiModel):

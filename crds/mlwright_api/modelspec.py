@@ -75,7 +75,7 @@ class ModelSpec(ApiModel):
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Of the weights, in training and in sampling."""
     max_model_length: Annotated[int, Field(ge=16, le=1_048_576)] | None = None
-    """Prompt and response together, in tokens; default: as long as prompts and sampling need."""
+    """Prompt and response together, in tokens, of a VLLM server; default: as long as prompts and sampling need."""
     lora: Lora | None = None
     """Train adapters only; default: all weights."""
 

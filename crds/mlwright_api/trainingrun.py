@@ -81,13 +81,13 @@ class TrainingRunSpec(ApiModel):
     """A run: tasks, a model, and how the one learns from the other."""
 
     suspend: bool = False
-    """Stop admission and drain; the same scripts run again after resume."""
+    """In a cluster: stop admission and drain; the same scripts run again after resume."""
     drain_seconds: Seconds = 60
-    """How long running scripts may finish on suspend."""
+    """In a cluster: how long running scripts may finish on suspend."""
     ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=31_536_000)] | None = None
-    """Delete the run this long after its end; default: never."""
+    """In a cluster: delete the run this long after its end; default: never."""
     active_deadline_seconds: Annotated[int, Field(ge=1, le=315_360_000)] | None = None
-    """Stop the run after this long; default: never."""
+    """In a cluster: stop the run after this long; default: never."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """Of everything random: sampling, prompts, scripts, initial weights."""
     preset: Literal["RLforMLE"] | None = None
@@ -109,7 +109,7 @@ class TrainingRunSpec(ApiModel):
     learner: Workload = Workload()
     inference: Inference = Inference()
     sandbox: DnsLabel = "default"
-    """A sandbox profile, owned by the platform."""
+    """In a cluster: a sandbox profile, owned by the platform. On one machine: `mlwright run --backend`."""
     storage: Storage = Storage()
     checkpoint: Checkpoint = Checkpoint()
     evaluation: Evaluation = Evaluation()

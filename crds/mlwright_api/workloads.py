@@ -24,7 +24,7 @@ class Toleration(ApiModel):
 
 
 class Workload(ApiModel):
-    """Pods of one part of a run."""
+    """Pods of one part of a run; `mlwright run` reads none of it."""
 
     image: Text | None = None
     """One of the operator's allow-list; default: the operator's."""
@@ -45,7 +45,7 @@ class Workload(ApiModel):
 
 
 class Inference(Workload):
-    """The servers that sample."""
+    """The servers that sample; `mlwright run` samples in its own process, whatever is said here."""
 
     kind: Literal["VLLM", "Transformers"] = "Transformers"
     """VLLM: the stock server. Transformers: in-process on one machine, and for tests."""
@@ -73,7 +73,7 @@ def _claim_rule(template: ClaimTemplate) -> Iterator[Violation]:
 
 
 class Storage(ApiModel):
-    """Where a run's files live; what is left out gets a claim of the default class."""
+    """Where a run's files live; what is left out gets a claim of the default class. One machine: `--dir`."""
 
     model: ClaimTemplate | None = None
     """The first model, downloaded once."""
