@@ -154,6 +154,27 @@ def test_a_reward_under_which_failing_beats_succeeding_is_refused(folder: Path) 
     assert "invalid" in refusal(folder, changed(reward={"invalid": 0.5}))
 
 
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"inference": {"kind": "VLLM"}}, ("inference.kind", "Transformers")),
+        ({"suspend": True}, ("spec.suspend",)),
+    ],
+)
+def test_what_only_a_cluster_can_give_is_refused(
+    folder: Path, spec: dict[str, Any], words: tuple[str, ...]
+) -> None:
+    message = refusal(folder, changed(**spec))
+    assert all(word in message for word in words)
+
+
+@pytest.mark.parametrize("limits", [{"gpus": 1}, {"cpu": "2"}])
+def test_a_task_that_needs_more_than_a_core_is_refused(folder: Path, limits: dict[str, Any]) -> None:
+    write(folder / "coins" / "task.yaml", {**TASK, "spec": {**TASK["spec"], "limits": limits}})
+    (name,) = limits
+    assert f"limits.{name}" in refusal(folder, RUN)
+
+
 def test_differences_are_named_by_their_field() -> None:
     ours = {"algorithm": {"epochs": 2, "gamma": 1}, "seed": 1}
     theirs = {"algorithm": {"epochs": 1, "gamma": 1}, "seed": 1, "suspend": False}

@@ -16,7 +16,7 @@ from mlwright_trainer.exchange import Exchange
 from mlwright_trainer.inference.codec import TransformersCodec
 from mlwright_trainer.inference.transformers_engine import TransformersEngine
 from mlwright_trainer.learning.initial import make_initial_weights
-from mlwright_trainer.learning.learner import Learner
+from mlwright_trainer.learning.learner import Learner, require_learnable
 from mlwright_trainer.ledger import Ledger, Purpose, RolloutRow, UpdateRow
 from mlwright_trainer.progress import Progress
 from mlwright_trainer.report import write_report
@@ -60,6 +60,7 @@ class LocalRun:
 
     def carry_out(self) -> None:
         """Initial weights, fresh samples, the updates, fresh samples again, the sealed grading, the report."""
+        require_learnable(self._plan.spec)  # before minutes are spent on fine-tuning
         if not self._ledger.closed:
             self._make_initial_weights()
             with open_backend(self._options.backend, slots=self._options.slots) as backend:

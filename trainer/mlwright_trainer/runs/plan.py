@@ -68,8 +68,28 @@ def load_plan(file: Path, *, task_folders: Mapping[str, Path] | None = None) -> 
     folders = {**_annotated(manifests, base), **(task_folders or {})}
     _require_known_names(file, folders, spec)
     tasks = {task.name: load_task(folders.get(task.name, base / task.name)) for task in spec.tasks}
+    _require_one_machine(file, spec, tasks)
     _check_tasks(spec, tasks)
     return RunPlan(name=run.metadata.name, spec=spec, tasks=tasks)
+
+
+def _require_one_machine(file: Path, spec: TrainingRunSpec, tasks: Mapping[str, TaskFolder]) -> None:
+    """Refuse what only a cluster can give, rather than do something else in silence."""
+    if spec.inference.kind != "Transformers":
+        raise UserError(
+            f"{file}: spec.inference.kind {spec.inference.kind} is for a cluster; here: Transformers"
+        )
+    if spec.suspend:
+        raise UserError(f"{file}: spec.suspend is true; set it to false to run")
+    for task in tasks.values():
+        if task.spec.limits.gpus:
+            raise UserError(
+                f"{task.root}: spec.limits.gpus is for a cluster; sandboxes of this machine have none"
+            )
+        if task.spec.limits.cpu.value > 1:
+            raise UserError(
+                f"{task.root}: spec.limits.cpu is above 1; on one machine each script has one core"
+            )
 
 
 def recorded_run(file: Path) -> TrainingRun:
