@@ -41,7 +41,10 @@ def show(
     directory: RunArgument,
     rollout: Annotated[
         str,
-        typer.Argument(metavar="ROLLOUT", help="Its id, the beginning of it, or best (of a sealed run)."),
+        typer.Argument(
+            metavar="ROLLOUT",
+            help="Its id, the beginning of it, or best (of a sealed run; best/TASK with several tasks).",
+        ),
     ],
     selection: Annotated[
         bool,
@@ -63,23 +66,27 @@ def show(
 def find(ledger: LedgerReader, name: str, *, selection: bool) -> Shown:
     """The rollout that `name` means. Raises UserError where it means none, or several."""
     sealed = {each.subject: each for each in ledger.sealed()}
-    id = sealed[BEST].rollout if name == BEST and BEST in sealed else _only_id(ledger, name)
+    id = sealed[name].rollout if name in sealed else _only_id(ledger, name, subjects=list(sealed))
     row = ledger.rollout(id)
     scores = {
         split: value
         for split, value in row.status.scores.items()
         if selection or split is not Split.SELECTION
     }
-    final = sealed[BEST] if BEST in sealed and sealed[BEST].rollout == id else sealed.get(id)
+    of_the_best = [each for each in ledger.sealed() if each.subject.startswith(BEST) and each.rollout == id]
+    final = of_the_best[0] if of_the_best else sealed.get(id)
     return Shown(row, scores, final)
 
 
-def _only_id(ledger: LedgerReader, name: str) -> str:
+def _only_id(ledger: LedgerReader, name: str, *, subjects: Sequence[str]) -> str:
     found = ledger.ids_beginning(name) if name else []
     if name in found or len(found) == 1:
         return name if name in found else found[0]
     if not found:
-        hint = "the run is not sealed yet" if name == BEST else "`mlwright ledger list DIR` names them all"
+        best = [subject for subject in subjects if subject.startswith(BEST)]
+        hint = "`mlwright ledger list DIR` names them all"
+        if name == BEST:
+            hint = f"write {' or '.join(best)}" if best else "the run is not sealed yet"
         raise UserError(f"no rollout {name!r}: {hint}")
     raise UserError(f"{name!r} could be {', '.join(found)}, ...: write more of it")
 
