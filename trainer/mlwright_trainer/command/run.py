@@ -117,4 +117,6 @@ def _conclude(folder: RunFolder, console: Console, *, as_json: bool) -> None:
     if as_json:
         typer.echo(load_report([folder.path]).model_dump_json(by_alias=True))
         return
-    console.print(f"Report: {folder.report}\nBest script: {folder.best}", markup=False, highlight=False)
+    console.print(f"Report: {folder.report}", markup=False, highlight=False, soft_wrap=True)
+    if folder.best.exists():
+        console.print(f"Best script: {folder.best}", markup=False, highlight=False, soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -43,7 +44,7 @@ def show(
         str,
         typer.Argument(
             metavar="ROLLOUT",
-            help="Its id, the beginning of it, or best (of a sealed run; best/TASK with several tasks).",
+            help="Its id, the beginning of it, or best (best/TASK where there are several).",
         ),
     ],
     selection: Annotated[

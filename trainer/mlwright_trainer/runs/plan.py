@@ -139,15 +139,20 @@ def _check_tasks(spec: TrainingRunSpec, tasks: Mapping[str, TaskFolder]) -> None
 
 def _with_absolute_paths(spec: TrainingRunSpec, base: Path) -> TrainingRunSpec:
     """Local paths are relative to the run file; in the run's own folder they have to be absolute."""
-    changes: dict[str, Any] = {}
-    if spec.model.source.path is not None:
-        source = spec.model.source.model_copy(update={"path": str((base / spec.model.source.path).resolve())})
-        changes["model"] = spec.model.model_copy(update={"source": source})
-    if spec.fine_tuning is not None and spec.fine_tuning.examples.path is not None:
-        path = str((base / spec.fine_tuning.examples.path).resolve())
-        examples = spec.fine_tuning.examples.model_copy(update={"path": path})
-        changes["fine_tuning"] = spec.fine_tuning.model_copy(update={"examples": examples})
-    return spec.model_copy(update=changes)
+    model, tuning = spec.model, spec.fine_tuning
+    if model.source.path is not None:
+        source = model.source.model_copy(update={"path": _absolute(model.source.path, base)})
+        model = model.model_copy(update={"source": source})
+    if model.tokenizer is not None and (base / model.tokenizer).exists():
+        model = model.model_copy(update={"tokenizer": _absolute(model.tokenizer, base)})
+    if tuning is not None and tuning.examples.path is not None:
+        examples = tuning.examples.model_copy(update={"path": _absolute(tuning.examples.path, base)})
+        tuning = tuning.model_copy(update={"examples": examples})
+    return spec.model_copy(update={"model": model, "fine_tuning": tuning})
+
+
+def _absolute(path: str, base: Path) -> str:
+    return str((base / path).resolve())
 
 
 def _located(task: TaskFolder) -> MLTask:
