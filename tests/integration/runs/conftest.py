@@ -39,6 +39,8 @@ SCRIPTS = (
     HEAD + "print(train.shape)\n",
 )
 """Good, weaker, best, broken, trivial, and one that writes nothing."""
+PROMPT = "# Area under the ROC curve\n"
+"""What the template below makes of the metric: the model has to have seen it, or it writes nothing that runs."""
 
 RUN: dict[str, Any] = {
     "apiVersion": "mlwright.dev/v1alpha1",
@@ -159,7 +161,7 @@ def make_coins(folder: Path) -> None:
 def make_miniature(root: Path) -> Miniature:
     (root / "coins").mkdir(parents=True)
     make_coins(root / "coins")
-    lines = [json.dumps({"prompt": "# ROC AUC\n", "completion": script}) for script in SCRIPTS]
+    lines = [json.dumps({"prompt": PROMPT, "completion": script}) for script in SCRIPTS]
     (root / "examples.jsonl").write_text("\n".join(lines * 400) + "\n")
     miniature = Miniature(root)
     miniature.write()

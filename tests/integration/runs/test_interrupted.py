@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mlwright_api.rollout import Outcome
 from mlwright_trainer.ledger import LedgerReader
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.torch, pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -85,6 +86,15 @@ def test_twenty_kills_change_nothing_and_lose_nothing(miniature: Miniature, undi
         assert len(ledger.sessions()) > KILLS / 2  # the others died before they could say that they had begun
     assert digests(folder) == digests(undisturbed)
     assert facts(folder) == facts(undisturbed)
+
+
+def test_the_run_that_kills_are_compared_with_has_something_to_lose(undisturbed: Path) -> None:
+    """Rows that all fail alike would give the same weights whatever was lost."""
+    with LedgerReader(undisturbed / "ledger.sqlite") as ledger:
+        rows = ledger.rollouts("Train")
+    assert sum(row.outcome is Outcome.SCORED for row in rows) > len(rows) / 4
+    assert len({row.reward for row in rows}) > 2
+    assert len(set(digests(undisturbed))) == len(digests(undisturbed))
 
 
 def test_no_row_is_trained_twice_and_none_is_left_open(undisturbed: Path) -> None:
