@@ -121,7 +121,7 @@ def test_no_row_is_trained_twice_and_none_is_left_open(undisturbed: Path) -> Non
         (
             "window",
             {
-                "collection": {"mode": "Window", "windowSeconds": 3},
+                "collection": {"mode": "Window", "windowSeconds": 5},
                 "algorithm": {
                     "updates": 3,
                     "batchSize": None,
