@@ -29,13 +29,16 @@ def memory_of(pid: int | str) -> Memory:
 
 
 def parse_memory(status: str) -> Memory:
-    """RssAnon and RssShmem of /proc/<pid>/status; zombies and kernel threads have neither."""
-    found = {"RssAnon": 0, "RssShmem": 0}
+    """RssAnon, VmPTE and RssShmem of /proc/<pid>/status; zombies and kernel threads have none.
+
+    Page tables count: touching one page of zeros every 2 MiB takes gigabytes of them and no other memory.
+    """
+    found = {"RssAnon": 0, "VmPTE": 0, "RssShmem": 0}
     for line in status.splitlines():
         name, _, value = line.partition(":")
         if name in found:
             found[name] = int(value.split()[0]) * 1024
-    return Memory(found["RssAnon"], found["RssShmem"])
+    return Memory(found["RssAnon"] + found["VmPTE"], found["RssShmem"])
 
 
 def tree_memory(pids: Iterable[int], *, inherited: int) -> Memory:

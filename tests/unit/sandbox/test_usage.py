@@ -16,6 +16,11 @@ def test_private_and_shared_memory_are_read() -> None:
     assert parse_memory(STATUS) == Memory(3000 * 1024, 1000 * 1024)
 
 
+def test_page_tables_are_memory_of_the_process_that_needs_them() -> None:
+    """A script that touches one page of zeros every 2 MiB has little else."""
+    assert parse_memory("RssAnon:\t 4 kB\nVmPTE:\t 2000 kB\n") == Memory(2004 * 1024, 0)
+
+
 def test_a_zombie_has_no_memory() -> None:
     assert parse_memory("Name:\tpython\nState:\tZ (zombie)\n") == Memory()
 
