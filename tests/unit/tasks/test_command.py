@@ -169,6 +169,13 @@ def test_text_in_brackets_is_shown_as_it_is(
     assert "ValueError: no [bold] luck" in _call("run", task.root, script).stdout
 
 
+def test_a_script_that_no_run_would_start_is_not_run(task: TaskFolder, script: Path) -> None:
+    script.write_text("#" * (128 * 1024 + 1))
+    error = _error(_call("run", task.root, script))
+    assert isinstance(error, UserError)
+    assert f"{script}: larger than 131072 bytes" in str(error)
+
+
 def test_run_never_reads_final(task: TaskFolder, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = _ended(monkeypatch)
 

@@ -13,7 +13,7 @@ from mlwright_api.manifests import wire
 from mlwright_api.metric_catalog import CATALOG
 from mlwright_api.mltask import Split, SubmissionKind
 from mlwright_api.results import Verdict
-from mlwright_api.rollout import Outcome
+from mlwright_api.rollout import FILES_BYTES, Outcome
 from rich.console import Console
 
 from mlwright_trainer.command.options import Backend, JsonOption
@@ -248,6 +248,8 @@ def run(
         )
     folder = load_task(task)
     source = _read(script).decode("utf-8", errors="replace")
+    if len(source.encode()) > FILES_BYTES:
+        raise UserError(f"{script}: larger than {FILES_BYTES} bytes, the most that a run would start")
     finished = run_script(folder, source, kind=backend.value, seed=seed, splits=(split,))
     if submission is not None and finished.submission is not None:
         _write(submission, finished.submission)
