@@ -172,12 +172,15 @@ def test_a_changed_reward_in_the_ledger_is_found_by_replay(undisturbed: Path, mi
     assert equal == [True, True] + [False] * 9
 
 
-def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(miniature: Miniature, undisturbed: Path) -> None:
-    folder = miniature.root / "interrupted"
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_a_polite_kill_stop_cleanly_and_say_how_to_go_on(
+    miniature: Miniature, undisturbed: Path, stop: signal.Signals
+) -> None:
+    folder = miniature.root / f"interrupted-{stop.name}"
     start_from(undisturbed, folder)
     process = miniature.start("run", miniature.run_file, "--dir", folder)
     wait_for_rows(folder, process)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(stop)
     _, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 130
     assert f"mlwright run --resume --dir {folder}" in err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import typer
@@ -33,6 +34,7 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Entry point; exit 0, 2 for the user's mistakes, 1 for ours, 130 after Ctrl-C."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a stop like Ctrl-C: says how to go on
     try:
         app()
     except KeyboardInterrupt:
