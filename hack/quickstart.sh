@@ -31,4 +31,5 @@ printf '\nHow long each part took:\n'
 printf '  %s\n' "${parts[@]}"
 printf '\nOpen %s/report.html, or try:\n' "$run"
 printf '  %s replay %s    # recompute the weights from the ledger\n' "$mlwright" "$run"
-printf '  %s task new my-task && %s task check my-task\n' "$mlwright" "$mlwright"
+printf '  %s show %s best    # the best script, and how it was judged\n' "$mlwright" "$run"
+printf '  %s task new --help    # a task from a table of your own\n' "$mlwright"

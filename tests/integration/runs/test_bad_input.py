@@ -77,6 +77,12 @@ def test_a_model_that_cannot_be_found(miniature: Miniature, tmp_path: Path) -> N
     assert "no-model" in line
 
 
+def test_a_device_that_is_not_there(miniature: Miniature, tmp_path: Path) -> None:
+    line = refused(miniature, "run", miniature.run_file, "--dir", tmp_path / "run", "--device", "cuda:9")
+    assert "--device cuda:9" in line
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_place_that_cannot_be_written(miniature: Miniature) -> None:
     line = refused(miniature, "run", miniature.run_file, "--dir", "/proc/mlwright")
     assert "/proc/mlwright" in line

@@ -160,7 +160,7 @@ def test_swapping_what_is_not_there_is_an_error() -> None:
 
 
 def test_a_generator_is_found_by_its_name() -> None:
-    assert generate("sklearn-tabular", seed=3, count=7) == GENERATORS["sklearn-tabular"](3, 7)
+    assert generate("sklearn-tabular", seed=3, count=7) == GENERATORS["sklearn-tabular"].examples(3, 7)
 
 
 def test_an_unknown_generator_is_refused_with_the_nearest_name() -> None:

@@ -168,6 +168,27 @@ def test_what_only_a_cluster_can_give_is_refused(
     assert all(word in message for word in words)
 
 
+def tuned(**examples: str) -> dict[str, Any]:
+    return changed(fineTuning={"examples": examples})
+
+
+def test_a_generator_that_is_not_shipped_is_refused_before_anything_begins(folder: Path) -> None:
+    assert "sklearn-tabular" in refusal(folder, tuned(generator="sklearn-regression"))
+
+
+def test_examples_that_are_not_there_are_refused_before_anything_begins(folder: Path) -> None:
+    assert "nothing.jsonl is not a file" in refusal(folder, tuned(path="nothing.jsonl"))
+
+
+def test_a_generator_is_refused_for_a_task_that_its_scripts_cannot_solve(folder: Path) -> None:
+    task = {**TASK, "spec": {**TASK["spec"], "metric": {"name": "log_loss"}, "reference": {"baseline": 0.69}}}
+    write(folder / "coins" / "task.yaml", task)
+    message = refusal(folder, tuned(generator="sklearn-tabular"))
+    assert "roc_auc" in message
+    assert "log_loss" in message
+    assert "examples.path" in message
+
+
 @pytest.mark.parametrize("limits", [{"gpus": 1}, {"cpu": "2"}])
 def test_a_task_that_needs_more_than_a_core_is_refused(folder: Path, limits: dict[str, Any]) -> None:
     write(folder / "coins" / "task.yaml", {**TASK, "spec": {**TASK["spec"], "limits": limits}})

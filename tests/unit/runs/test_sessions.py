@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from mlwright_api.trainingrun import TrainingRunSpec
 from mlwright_trainer.errors import UserError
-from mlwright_trainer.ledger import Ledger, LedgerReader
+from mlwright_trainer.ledger import Ledger, LedgerReader, UpdateRow
 from mlwright_trainer.runs.folder import RunFolder
 from mlwright_trainer.runs.plan import RunPlan
 from mlwright_trainer.runs.sessions import opened_ledger
@@ -62,7 +62,17 @@ def test_a_new_run_has_a_resolved_file_and_a_ledger_with_versions(folder: RunFol
 
 def test_a_folder_with_a_run_is_not_begun_again(folder: RunFolder) -> None:
     begin(folder, plan())
+    with opened_ledger(plan(), folder, resume=True) as ledger:
+        ledger.record_update(UpdateRow(0, "d", {}, published_at=0.0))
     assert "--resume" in refusal(folder, plan(), resume=False)
+
+
+def test_a_run_that_ended_before_it_had_weights_can_be_begun_otherwise(folder: RunFolder) -> None:
+    begin(folder, plan())
+    begin(folder, plan(epochs=3))
+    assert "epochs: 3" in folder.run_file.read_text()
+    with LedgerReader(folder.ledger) as ledger:
+        assert len(ledger.sessions()) == 1
 
 
 def test_resuming_where_nothing_is_begins(folder: RunFolder) -> None:

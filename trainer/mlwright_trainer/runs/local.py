@@ -14,6 +14,7 @@ from mlwright_trainer.collection.collector import Collector
 from mlwright_trainer.collection.execution import timed
 from mlwright_trainer.exchange import Exchange
 from mlwright_trainer.inference.codec import TransformersCodec
+from mlwright_trainer.inference.devices import require_device
 from mlwright_trainer.inference.transformers_engine import TransformersEngine
 from mlwright_trainer.learning.initial import make_initial_weights
 from mlwright_trainer.learning.learner import Learner, require_learnable
@@ -41,6 +42,8 @@ class LocalOptions:
 
 def run_locally(plan: RunPlan, folder: RunFolder, options: LocalOptions, progress: Progress) -> None:
     """Carry a run to its end in `folder`, from wherever it was; raises UserError and InternalError."""
+    require_device(options.device)
+    require_learnable(plan.spec)
     with folder.locked(), opened_ledger(plan, folder, resume=options.resume) as ledger:
         LocalRun(plan, folder, options, ledger, progress).carry_out()
 
@@ -60,7 +63,6 @@ class LocalRun:
 
     def carry_out(self) -> None:
         """Initial weights, fresh samples, the updates, fresh samples again, the sealed grading, the report."""
-        require_learnable(self._plan.spec)  # before minutes are spent on fine-tuning
         if not self._ledger.closed:
             self._make_initial_weights()
             with open_backend(self._options.backend, slots=self._options.slots) as backend:

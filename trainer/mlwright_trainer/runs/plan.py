@@ -15,6 +15,7 @@ from mlwright_api.presets import DESIGN_DEFAULTS, resolve
 from mlwright_api.trainingrun import TrainingRun, TrainingRunSpec
 
 from mlwright_trainer.errors import UserError
+from mlwright_trainer.generators import generator_named
 from mlwright_trainer.rewards.reward import validate_reward
 from mlwright_trainer.tasks.folder import TaskFolder, load_task
 
@@ -69,6 +70,7 @@ def load_plan(file: Path, *, task_folders: Mapping[str, Path] | None = None) -> 
     _require_known_names(file, folders, spec)
     tasks = {task.name: load_task(folders.get(task.name, base / task.name)) for task in spec.tasks}
     _require_one_machine(file, spec, tasks)
+    _require_examples(file, spec, tasks)
     _check_tasks(spec, tasks)
     return RunPlan(name=run.metadata.name, spec=spec, tasks=tasks)
 
@@ -89,6 +91,24 @@ def _require_one_machine(file: Path, spec: TrainingRunSpec, tasks: Mapping[str, 
         if task.spec.limits.cpu.value > 1:
             raise UserError(
                 f"{task.root}: spec.limits.cpu is above 1; on one machine each script has one core"
+            )
+
+
+def _require_examples(file: Path, spec: TrainingRunSpec, tasks: Mapping[str, TaskFolder]) -> None:
+    """Fine-tuning has to be able to begin, and to teach scripts that the tasks can use."""
+    if spec.fine_tuning is None:
+        return
+    source = spec.fine_tuning.examples
+    if source.path is not None and not Path(source.path).is_file():
+        raise UserError(f"{file}: spec.fineTuning.examples.path: {source.path} is not a file")
+    if source.generator is None:
+        return
+    metric = generator_named(source.generator).metric
+    for task in tasks.values():
+        if task.spec.metric.name != metric or len(task.spec.submission.target_columns) != 1:
+            raise UserError(
+                f"{file}: spec.fineTuning.examples.generator {source.generator} writes scripts for binary tasks with "
+                f"the metric {metric}; task {task.name} has {task.spec.metric.name}: give examples.path instead"
             )
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from mlwright_api.manifests import wire
 
 from mlwright_trainer.errors import UserError
-from mlwright_trainer.ledger import Ledger
+from mlwright_trainer.ledger import Ledger, LedgerReader
 from mlwright_trainer.runs.folder import RunFolder, write_whole
 from mlwright_trainer.runs.plan import RunPlan, differences, recorded_run
 from mlwright_trainer.runs.versions import software_versions
@@ -38,14 +38,25 @@ def opened_ledger(plan: RunPlan, folder: RunFolder, *, resume: bool) -> Iterator
 def _begun(plan: RunPlan, folder: RunFolder) -> Ledger:
     """The ledger comes last and at once: a folder holds a run when it is there."""
     if folder.holds_a_run:
-        raise UserError(
-            f"{folder.path}: holds a run already; continue it with --resume, or choose another --dir"
-        )
+        _discard_if_empty(folder)
     text = plan.dump().encode()
     if folder.run_file.exists() and folder.run_file.read_bytes() != text:
         raise UserError(f"{folder.run_file}: is there and belongs to no run; choose another --dir")
     write_whole(folder.run_file, text)
     return Ledger.create(folder.ledger, {"name": plan.name, **_tasks(plan)})
+
+
+def _discard_if_empty(folder: RunFolder) -> None:
+    """A run that ended before its initial weights were made, for a wrong setting say, holds nothing to lose."""
+    with LedgerReader(folder.ledger) as ledger:
+        empty = not ledger.updates() and not ledger.rollouts()
+    if not empty or folder.initial_weights.exists():
+        raise UserError(
+            f"{folder.path}: holds a run already; continue it with --resume, or choose another --dir"
+        )
+    folder.run_file.unlink(missing_ok=True)
+    for path in folder.path.glob(f"{folder.ledger.name}*"):
+        path.unlink()
 
 
 def _continued(plan: RunPlan, folder: RunFolder) -> Ledger:
