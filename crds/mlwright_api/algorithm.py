@@ -27,7 +27,7 @@ class KlPenalty(ApiModel):
 
 
 class WeightingMode(StrEnum):
-    """How advantages are weighted by execution time (design section 6)."""
+    """How advantages are weighted by execution time."""
 
     NONE = "None"
     DURATION_AWARE = "DurationAware"

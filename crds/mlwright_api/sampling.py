@@ -59,7 +59,7 @@ class Sampling(ApiModel):
 
 
 class CollectionMode(StrEnum):
-    """What closes a batch (design section 6)."""
+    """What closes a batch."""
 
     CONTINUOUS = "Continuous"
     SYNCHRONOUS = "Synchronous"
@@ -103,7 +103,7 @@ class EnvironmentSpec(ApiModel):
 
 
 class RewardSpec(ApiModel):
-    """How an outcome becomes a number (design section 6)."""
+    """How an outcome becomes a number."""
 
     score: Literal["Normalized", "Raw"] = "Normalized"
     """Normalized: 0 at reference.baseline, 1 at reference.best. Raw: the metric, negated where less is better."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -14,7 +16,6 @@ from mlwright_trainer.errors import MlwrightError
 
 app = typer.Typer(
     name="mlwright",
-    help="Train language models to do machine-learning engineering, by reinforcement learning.",
     epilog="Start with `mlwright doctor`, then `mlwright run examples/quickstart/run.yaml`.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -30,6 +31,21 @@ app.add_typer(task.app, name="task")
 app.add_typer(ledger.app, name="ledger")
 
 INTERRUPTED = 130
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"mlwright {version('mlwright')}")
+        raise typer.Exit
+
+
+@app.callback()
+def mlwright(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    """Train language models to do machine-learning engineering, by reinforcement learning."""
 
 
 def main() -> None:
