@@ -48,7 +48,7 @@ format: setup ## Format, and mend what ruff can
 docs: setup ## Generate docs/reference from the models and the outcome table
 	@$(BIN)/python docs/generate.py
 
-bench: setup ## Every benchmark that takes minutes; results go to benchmarks/results
+bench: setup ## Every benchmark that takes minutes; prints JSON
 	@for file in $(wildcard benchmarks/*.py); do \
 	  echo "== $$file"; $(BIN)/python "$$file" || exit 1; \
 	done
