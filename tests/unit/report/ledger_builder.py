@@ -86,6 +86,10 @@ class Scenario:
     metric: str = "roc_auc"
     gain: float = 1.0
     """How much the policy learns: 0 nothing."""
+    hopeless: bool = False
+    """Every script fails, all for one reason."""
+    closing_open: int = 0
+    """How many of the closing samples that need a sandbox have not ended."""
     with_tasks: bool = True
     hostile: str = ""
     """Text that is put into scripts, output, reasons and descriptions."""
@@ -242,9 +246,9 @@ class _Writer:
         samples = [self._sample(purpose, number, position, skill) for position in range(count)]
         self._phase("sampling", 0.02 * count, number)
         self._ledger.commit_round(samples)
-        for sample in samples:
-            if sample.result is None:
-                self._execute(sample, skill)
+        waiting = [sample for sample in samples if sample.result is None]
+        for sample in waiting[self._scenario.closing_open :] if purpose == "After" else waiting:
+            self._execute(sample, skill)
         self._phase("execution", 0.1 * count, number)
         return [sample.id for sample in samples]
 
@@ -282,6 +286,8 @@ class _Writer:
 
     def _failure(self, skill: float) -> int | None:
         """Index of the failure that happens, if one does."""
+        if self._scenario.hopeless:
+            return 0
         if self._random.random() < 0.62 + 0.3 * skill:
             return None
         return int(self._random.integers(0, len(_FAILURES)))

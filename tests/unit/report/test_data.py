@@ -86,6 +86,9 @@ def test_no_row_is_trained_twice_and_that_can_be_seen(make_run: MakeRun, tmp_pat
     [
         ({}, RunState.SEALED),
         ({"sealed": False}, RunState.FINISHED),
+        ({"sealed": False, "closing_open": 20, "ended": ""}, RunState.OPEN),
+        ({"sealed": False, "closing_open": 20, "ended": "interrupted"}, RunState.STOPPED),
+        ({"sealed": False, "after": False, "ended": "interrupted"}, RunState.STOPPED),
         ({"updates": 3, "after": False, "sealed": False, "ended": "interrupted"}, RunState.STOPPED),
         ({"updates": 3, "after": False, "sealed": False, "ended": ""}, RunState.OPEN),
         ({"updates": 0, "fresh": 0, "after": False, "sealed": False, "ended": ""}, RunState.OPEN),

@@ -129,7 +129,8 @@ def test_the_page_says_which_split_did_what(make_run: MakeRun) -> None:
 
 def test_the_page_tells_how_to_replay_and_what_the_weights_are(make_run: MakeRun) -> None:
     page = page_of(make_run())
-    assert f"mlwright replay {make_run().name}" in page
+    for command in ("mlwright replay {}", "mlwright report {} --json", "mlwright show {} ROLLOUT"):
+        assert command.format(make_run()) in page
     assert "0012" + "5e" * 30 in page
     assert "torch 2.15.0" in page
     assert "learningRate" in page

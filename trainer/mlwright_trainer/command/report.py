@@ -10,8 +10,7 @@ import typer
 from rich.console import Console
 
 from mlwright_trainer.errors import UserError, refusal
-from mlwright_trainer.report import Report, SeveralRuns, load_report, render_page
-from mlwright_trainer.report.summary import headline
+from mlwright_trainer.report import Report, SeveralRuns, closing_sentence, load_report, render_page
 from mlwright_trainer.runs.folder import write_whole
 
 STANDARD_OUTPUT = Path("-")
@@ -89,6 +88,7 @@ def _require_replaceable(target: Path) -> None:
 def _tell(found: Report, target: Path) -> None:
     console = Console(soft_wrap=True, highlight=False)
     notes = found.seeds.notes if isinstance(found, SeveralRuns) else found.notes
-    sentence = found.seeds.sentence if isinstance(found, SeveralRuns) else headline(found)
-    for line in (sentence, *notes, f"Report: {target}"):
+    sentence = closing_sentence(found)
+    told = [note for note in notes if note != sentence]
+    for line in (sentence, *told, f"Report: {target}"):
         console.print(line, markup=False)

@@ -87,9 +87,17 @@ def _only_id(ledger: LedgerReader, name: str, *, subjects: Sequence[str]) -> str
         best = [subject for subject in subjects if subject.startswith(BEST)]
         hint = "`mlwright ledger list DIR` names them all"
         if name == BEST:
-            hint = f"write {' or '.join(best)}" if best else "the run is not sealed yet"
+            hint = f"write {' or '.join(best)}" if best else _no_best(ledger)
         raise UserError(f"no rollout {name!r}: {hint}")
     raise UserError(f"{name!r} could be {', '.join(found)}, ...: write more of it")
+
+
+def _no_best(ledger: LedgerReader) -> str:
+    if not ledger.closed:
+        return "the run is not sealed yet"
+    if any(row.outcome is not None and row.outcome.valid for row in ledger.rollouts()):
+        return "every valid script of the run was trivial"
+    return "no script of the run was valid; `mlwright ledger list DIR` names the reasons"
 
 
 def document(shown: Shown) -> dict[str, Any]:

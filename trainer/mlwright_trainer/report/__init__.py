@@ -8,9 +8,18 @@ from pathlib import Path
 from mlwright_trainer.errors import UserError
 from mlwright_trainer.report.data import load_report
 from mlwright_trainer.report.model import Report, RunReport, SeveralRuns
+from mlwright_trainer.report.summary import closing_sentence
 from mlwright_trainer.runs.folder import write_whole
 
-__all__ = ["Report", "RunReport", "SeveralRuns", "load_report", "render_page", "write_report"]
+__all__ = [
+    "Report",
+    "RunReport",
+    "SeveralRuns",
+    "closing_sentence",
+    "load_report",
+    "render_page",
+    "write_report",
+]
 
 # What draws the page is imported when a page is asked for: it needs the [report] extra, data does not.
 

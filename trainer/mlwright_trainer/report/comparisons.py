@@ -50,7 +50,7 @@ def fresh_scores(fresh: Fresh, unit: str, rules: Sequence[Rule], key: str = "fre
         _row(f"{label}, valid only", group.score_mean, group.interval, style, score)
         for label, group, style in _groups(fresh)
     ]
-    lowered = [
+    lowered: list[IntervalRow | None] = [
         _row(
             f"{label}, failures as baseline",
             group.score_with_failures,
@@ -59,13 +59,18 @@ def fresh_scores(fresh: Fresh, unit: str, rules: Sequence[Rule], key: str = "fre
             score,
         )
         for label, group, style in _groups(fresh)
+        if not fresh.nothing_valid
     ]
     return _intervals(key, "Mean score of fresh samples", unit, [*means, *lowered], rules)
 
 
 def _groups(fresh: Fresh) -> list[tuple[str, FreshSamples, str]]:
     named = (("Before", fresh.before, _BEFORE), ("After", fresh.after, _AFTER))
-    return [(label, group, style) for label, group, style in named if group is not None]
+    return [
+        (f"{label}, so far" if group.pending else label, group, style)
+        for label, group, style in named
+        if group is not None
+    ]
 
 
 Show = Callable[[float], str]

@@ -11,7 +11,7 @@ from mlwright_trainer.errors import UserError
 from mlwright_trainer.ledger import CLOSED
 from mlwright_trainer.report.best import best_reports, scores_report
 from mlwright_trainer.report.durations import duration_report
-from mlwright_trainer.report.folder import RunRecord, read_run
+from mlwright_trainer.report.folder import RunRecord, command_argument, read_run
 from mlwright_trainer.report.fresh import fresh_report
 from mlwright_trainer.report.model import (
     BestScript,
@@ -25,7 +25,7 @@ from mlwright_trainer.report.model import (
     TaskReport,
     Trained,
 )
-from mlwright_trainer.report.notes import run_notes
+from mlwright_trainer.report.notes import no_valid_script, run_notes
 from mlwright_trainer.report.scale import RunScale, TaskScale
 from mlwright_trainer.report.scripts import (
     Families,
@@ -61,17 +61,20 @@ def run_report(record: RunRecord) -> RunReport:
     """Compute everything that is told of one run."""
     spec, train, family = record.run.spec, record.of("Train"), Families()
     bests = best_reports(record, family)
+    state, counts, reasons = run_state(record), _counts(record), reason_reports(record.rollouts)
     return RunReport(
         name=record.run.metadata.name,
         folder=record.folder.resolve().name,
-        state=run_state(record),
+        argument=command_argument(record.folder, Path.cwd()),
+        state=state,
+        final_reads=len(record.sealed),
         seed=spec.seed,
         model=model_name(spec.model.source),
         started_at=record.sessions[0][0] if record.sessions else None,
         updated_at=record.last_written_at,
         updates=record.published,
         planned_updates=spec.algorithm.updates,
-        rollouts=_counts(record),
+        rollouts=counts,
         trained=_trained(record),
         score_scale=record.scale.described,
         per_update=update_reports(record, family),
@@ -83,14 +86,14 @@ def run_report(record: RunRecord) -> RunReport:
         milestones=milestone_reaches(record.rollouts),
         prompt_kinds=prompt_kind_reports(train, record.scale),
         scripts=scripts_report(train, record.scale, family),
-        reasons=reason_reports(record.rollouts),
+        reasons=reasons,
         weights_digest=record.updates[-1].digest if record.updates else None,
         initial_weights_digest=next((each.digest for each in record.updates if each.version == 0), None),
         seconds=seconds_report(record),
         sessions=len(record.sessions),
         versions=versions_of(record.facts),
         facts={key: value for key, value in record.facts.items() if not key.startswith(VERSION)},
-        notes=run_notes(record, bests),
+        notes=[*no_valid_script(state, counts, reasons), *run_notes(record, bests)],
         settings=record.run.model_dump(mode="json", by_alias=True, exclude_none=True),
         settings_text=record.settings_text,
     )
@@ -100,11 +103,18 @@ def run_state(record: RunRecord) -> RunState:
     """How far a run has come, by what it has written."""
     if CLOSED in record.facts:
         return RunState.SEALED
-    if record.published >= record.run.spec.algorithm.updates:
+    if record.published >= record.run.spec.algorithm.updates and _closing_samples_ended(record):
         return RunState.FINISHED
     if record.sessions and record.sessions[-1][1] is not None:
         return RunState.STOPPED
     return RunState.OPEN
+
+
+def _closing_samples_ended(record: RunRecord) -> bool:
+    rows = record.of("After")
+    if not rows:
+        return not record.run.spec.evaluation.samples
+    return all(row.outcome is not None for row in rows)
 
 
 def model_name(source: ModelSource) -> str:

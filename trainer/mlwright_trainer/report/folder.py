@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,6 +51,13 @@ class RunRecord:
     def published(self) -> int:
         """How many updates are published."""
         return max((update.version for update in self.updates), default=0)
+
+
+def command_argument(folder: Path, standing: Path) -> str:
+    """The folder as a command's argument for a shell in `standing`: relative where it lies below, else absolute."""
+    place, here = folder.resolve(), standing.resolve()
+    text = str(place.relative_to(here) if place.is_relative_to(here) else place)
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)
 
 
 def read_run(folder: Path) -> RunRecord:

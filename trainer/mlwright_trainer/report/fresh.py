@@ -24,7 +24,7 @@ from mlwright_trainer.report.tallies import (
     valid,
     with_verdict,
 )
-from mlwright_trainer.report.words import compared
+from mlwright_trainer.report.words import compared, with_span
 
 Sealed = Mapping[str, SealedScore]
 """Reads of Final by rollout."""
@@ -113,7 +113,7 @@ def _summary(
         score_mean=mean(scores),
         interval=bootstrap_mean(scores),
         score_with_failures=mean(with_failures or ()),
-        score_with_failures_interval=bootstrap_mean(with_failures or ()),
+        score_with_failures_interval=bootstrap_mean(with_failures or ()) if scores else None,
         splits=splits,
         distinct_scripts=distinct_scripts(judged),
         by_outcome=by_outcome(rows),
@@ -155,6 +155,9 @@ def _difference(before: Group, after: Group, scale: RunScale) -> Difference | No
     if not before.summary.n or not after.summary.n:
         return None
     first, last = before.summary, after.summary
+    if first.pending or last.pending:
+        return Difference(sentence=_so_far(first, last))
+    either_valid = bool(before.scores or after.scores)
     return Difference(
         valid_fraction=_minus(last.valid_fraction, first.valid_fraction),
         valid_interval=(valid_interval := newcombe(before.trials, after.trials)),
@@ -163,8 +166,22 @@ def _difference(before: Group, after: Group, scale: RunScale) -> Difference | No
         score_with_failures=_minus(last.score_with_failures, first.score_with_failures),
         score_with_failures_interval=bootstrap_difference(
             before.with_failures or (), after.with_failures or ()
-        ),
+        )
+        if either_valid
+        else None,
         sentence=_sentence(first, last, (valid_interval, interval), scale),
+    )
+
+
+def _so_far(first: FreshSamples, last: FreshSamples) -> str:
+    """What is known while samples are open: no change is claimed of those that happened to end first."""
+    open_groups = [group for group in (first, last) if group.pending]
+    ended, total = (sum(values) for values in zip(*((g.ended, g.total) for g in open_groups), strict=True))
+    return (
+        f"Fresh samples are still open, so far ({ended:,} of {total:,}) the valid fraction is "
+        f"{with_span((last.valid_fraction, last.valid_interval))} after learning, "
+        f"{with_span((first.valid_fraction, first.valid_interval))} before. Those that end first may be the "
+        "fast ones: no change is claimed until all have ended."
     )
 
 

@@ -21,9 +21,9 @@ class RunState(StrEnum):
     SEALED = "Sealed"
     """Final has been read: the run is closed."""
     FINISHED = "Finished"
-    """All updates are made; Final has not been read."""
+    """All updates are made and all closing samples have ended; Final has not been read."""
     STOPPED = "Stopped"
-    """Its last process has ended before the last update; `mlwright run --resume` goes on."""
+    """Its last process has ended before that; `mlwright run --resume` goes on."""
     OPEN = "Open"
     """Its last process still runs, or was killed."""
 
@@ -68,22 +68,34 @@ class FreshSamples(ApiModel):
     score_with_failures: float | None
     """Over all n samples, a failure counting as the task's baseline; None where that is unknown."""
     score_with_failures_interval: Range | None
+    """None where no sample is valid: the baseline itself was not sampled."""
     splits: dict[Split, Estimate]
     """Mean over valid samples on each split."""
     distinct_scripts: int
     by_outcome: dict[Outcome, int]
 
+    @property
+    def ended(self) -> int:
+        return self.n + self.excluded
+
+    @property
+    def total(self) -> int:
+        return self.ended + self.pending
+
 
 class Difference(ApiModel):
-    """After - before, with 95 % intervals, and what it says in a sentence."""
+    """After - before, with 95 % intervals, and what it says in a sentence.
 
-    valid_fraction: float | None
-    valid_interval: Range | None
+    While samples of either are open every number is None: those that end first may be the fast ones.
+    """
+
+    valid_fraction: float | None = None
+    valid_interval: Range | None = None
     """Newcombe's method 10."""
-    score_mean: float | None
-    interval: Range | None
-    score_with_failures: float | None
-    score_with_failures_interval: Range | None
+    score_mean: float | None = None
+    interval: Range | None = None
+    score_with_failures: float | None = None
+    score_with_failures_interval: Range | None = None
     sentence: str
 
 
@@ -106,6 +118,16 @@ class Fresh(ApiModel):
     histogram: ScoreHistogram | None = None
     evaluations: list[FreshSamples] = []
     """Evaluation rounds between the two, in order."""
+
+    @property
+    def completed_after(self) -> FreshSamples | None:
+        """The closing samples, once every one of them has ended."""
+        return self.after if self.after is not None and not self.after.pending else None
+
+    @property
+    def nothing_valid(self) -> bool:
+        """Whether no sample before or after is valid."""
+        return not any(group.valid for group in (self.before, self.after) if group is not None)
 
 
 class UpdateReport(ApiModel):
@@ -298,7 +320,11 @@ class RunReport(ApiModel):
     name: str
     folder: str
     """The folder's name, without the way to it."""
+    argument: Annotated[str, Field(exclude=True)] = ""
+    """The folder as a shell's argument from where the report was made; not in the document."""
     state: RunState
+    final_reads: int = 0
+    """Submissions that were graded on Final: 0 in a sealed run if none was valid."""
     seed: int
     model: str
     started_at: float | None

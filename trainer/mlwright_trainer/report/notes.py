@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mlwright_api.rollout import Outcome
 
 from mlwright_trainer.ledger import RolloutRow
 from mlwright_trainer.report.folder import RunRecord
-from mlwright_trainer.report.model import BestScript
-from mlwright_trainer.report.words import plural
+from mlwright_trainer.report.model import BestScript, ReasonReport, RolloutCounts, RunState
+from mlwright_trainer.report.words import one_line, plural
 
 _MANY_LOST = 0.02
 """Share of rollouts lost by the infrastructure above which it is worth a note."""
@@ -24,6 +24,24 @@ def run_notes(record: RunRecord, bests: Sequence[BestScript]) -> list[str]:
         *_files(record, bests),
         *_knowledge(record),
     ]
+
+
+def no_valid_script(state: RunState, counts: RolloutCounts, reasons: Sequence[ReasonReport]) -> Iterator[str]:
+    """One sentence if scripts have ended and none was valid; reasons come most frequent first."""
+    judged = {outcome: count for outcome, count in counts.by_outcome.items() if outcome.trained}
+    if not judged or any(outcome.valid for outcome in judged):
+        return
+    among = f"among {plural(sum(judged.values()), 'rollout')}"
+    so_far = "" if state in (RunState.SEALED, RunState.FINISHED) else " so far"
+    yield f"No valid script{so_far} {among}: the most frequent reason was {_most_frequent(judged, reasons)}."
+
+
+def _most_frequent(judged: Mapping[Outcome, int], reasons: Sequence[ReasonReport]) -> str:
+    found = next((each for each in reasons if each.outcome.trained), None)
+    if found is not None:
+        return f"{one_line(found.reason)} ({found.outcome}, {plural(found.count, 'time')})"
+    outcome = max(judged, key=lambda each: judged[each])
+    return f"{outcome} ({plural(judged[outcome], 'time')})"
 
 
 def _ran(record: RunRecord) -> list[RolloutRow]:

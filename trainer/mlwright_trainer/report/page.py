@@ -27,7 +27,7 @@ MAX_SETTINGS = 200_000
 STATE_WORDS = {
     RunState.SEALED: "finished and sealed",
     RunState.FINISHED: "finished, not sealed",
-    RunState.STOPPED: "stopped before its last update",
+    RunState.STOPPED: "stopped before its end",
     RunState.OPEN: "running, or killed",
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mlwright_api.mltask import Direction, Split
@@ -12,10 +12,12 @@ from mlwright_trainer.report.model import (
     Estimate,
     FreshSamples,
     RunReport,
+    RunState,
     SeedFresh,
     SeedSummary,
     SeedUpdate,
 )
+from mlwright_trainer.report.notes import no_valid_script
 from mlwright_trainer.report.tallies import mean
 from mlwright_trainer.report.words import compared, plural
 
@@ -70,8 +72,10 @@ def _fresh(runs: Sequence[RunReport]) -> SeedFresh:
     measures: dict[str, Measure] = {
         "valid_fraction": lambda group: group.valid_fraction,
         "score_mean": lambda group: group.score_mean,
-        "score_with_failures": lambda group: group.score_with_failures,
     }
+    # Where no run has a valid sample, the baseline itself would look like a measurement.
+    nothing = all(run.fresh.nothing_valid for run in runs)
+    measures["score_with_failures"] = lambda group: None if nothing else group.score_with_failures
     found = {}
     for name, measure in measures.items():
         pairs = [_pair(run, measure) for run in runs]
@@ -85,7 +89,7 @@ def _fresh(runs: Sequence[RunReport]) -> SeedFresh:
 
 
 def _pair(run: RunReport, measure: Measure) -> tuple[float | None, float | None]:
-    before, after = run.fresh.before, run.fresh.after
+    before, after = run.fresh.before, run.fresh.completed_after
     return (measure(before) if before else None, measure(after) if after else None)
 
 
@@ -156,12 +160,21 @@ def _notes(runs: Sequence[RunReport], differing: Sequence[str]) -> list[str]:
     unfinished = sum(run.updates < run.planned_updates for run in runs)
     if unfinished:
         notes.append(f"{plural(unfinished, 'run')} of {len(runs)} did not reach the last update yet.")
-    splits = {
-        group.score_split
-        for run in runs
-        for group in (run.fresh.before, run.fresh.after)
-        if group is not None
-    }
-    if len(splits) > 1:
-        notes.append("Scores of fresh samples come from different splits: not every run has been sealed.")
-    return notes
+    return [*notes, *_samples(runs)]
+
+
+def _samples(runs: Sequence[RunReport]) -> Iterator[str]:
+    waiting = sum(run.fresh.after is not None and run.fresh.completed_after is None for run in runs)
+    if waiting:
+        yield (
+            f"The closing samples of {plural(waiting, 'run')} of {len(runs)} are still open; what came after "
+            "learning there is left out."
+        )
+    for run in runs:
+        for sentence in no_valid_script(run.state, run.rollouts, run.reasons):
+            yield f"{run.folder}: {sentence}"
+    groups = [group for run in runs for group in (run.fresh.before, run.fresh.after) if group is not None]
+    if len({group.score_split for group in groups if group.score_mean is not None}) > 1:
+        sealed = all(run.state is RunState.SEALED for run in runs)
+        why = "Final refused or lacks a valid sample" if sealed else "not every run has been sealed"
+        yield f"Scores of fresh samples come from different splits: {why}."

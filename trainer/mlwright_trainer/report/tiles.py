@@ -10,6 +10,10 @@ from mlwright_api.mltask import Split
 from mlwright_trainer.report.model import Estimate, Range, RunReport, SeveralRuns
 from mlwright_trainer.report.words import NBSP, duration, percent, plural, score
 
+FAILURES = "Failures as baseline"
+COUNTED = "a failure counts as the constant predictor's score"
+"""What that means, in half a sentence."""
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -30,7 +34,7 @@ def run_tiles(run: RunReport) -> list[Tile]:
 
 
 def _valid(run: RunReport) -> Tile | None:
-    before, after = run.fresh.before, run.fresh.after
+    before, after = run.fresh.before, run.fresh.completed_after
     if before is None or before.valid_fraction is None:
         return None
     moved = after is not None and after.valid_fraction is not None
@@ -45,7 +49,7 @@ def _valid(run: RunReport) -> Tile | None:
 
 
 def _score(run: RunReport) -> Tile | None:
-    before, after = run.fresh.before, run.fresh.after
+    before, after = run.fresh.before, run.fresh.completed_after
     if before is None or before.score_mean is None:
         return None
     moved = after is not None and after.score_mean is not None
@@ -60,13 +64,15 @@ def _score(run: RunReport) -> Tile | None:
 
 
 def _failures(run: RunReport) -> Tile | None:
-    before, after = run.fresh.before, run.fresh.after
+    before, after = run.fresh.before, run.fresh.completed_after
     if before is None or after is None or after.score_with_failures is None:
         return None
+    if run.fresh.nothing_valid:
+        return Tile(FAILURES, score(None), "no sample was valid")
     return Tile(
-        "Failures as baseline",
+        FAILURES,
         score(after.score_with_failures),
-        f"mean of all samples, {after.score_split}",
+        f"mean of all samples, {after.score_split}; {COUNTED}",
         _ends(after.score_with_failures_interval),
         score(before.score_with_failures),
     )
@@ -112,7 +118,7 @@ def seed_tiles(report: SeveralRuns) -> list[Tile]:
             fresh.before_score_mean,
             fresh.after_score_mean,
         ),
-        ("Failures as baseline", score, fresh.before_score_with_failures, fresh.after_score_with_failures),
+        (FAILURES, score, fresh.before_score_with_failures, fresh.after_score_with_failures),
     ]
     tiles = [
         _seed_tile(label, after, show, before)
@@ -129,6 +135,6 @@ def seed_tiles(report: SeveralRuns) -> list[Tile]:
 def _seed_tile(
     label: str, now: Estimate, show: Callable[[float | None], str], before: Estimate | None = None
 ) -> Tile:
-    detail = f"mean of {plural(now.n, 'run')}"
+    detail = f"mean of {plural(now.n, 'run')}" + (f"; {COUNTED}" if label == FAILURES else "")
     came_from = show(before.mean) if before is not None else ""
     return Tile(label, show(now.mean), detail, _ends(now.interval, show), came_from)

@@ -7,6 +7,7 @@ import math
 from mlwright_api.mltask import Direction
 
 from mlwright_trainer.report.model import Range
+from mlwright_trainer.report.visible import visible
 
 Value = tuple[float | None, Range | None]
 MINUS = "\N{MINUS SIGN}"
@@ -65,6 +66,12 @@ def duration(seconds: float | None) -> str:
 
 def plural(count: int, noun: str, many: str = "") -> str:
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"
+
+
+def one_line(text: str, most: int = 160) -> str:
+    """Text of others within a sentence: on one line, nothing of it unseen, cut to `most` characters."""
+    line = visible(" ".join(text.split())).rstrip(".")
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def with_span(value: Value) -> str:
