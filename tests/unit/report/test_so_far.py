@@ -44,6 +44,8 @@ def test_tiles_and_page_compare_nothing_yet(make_run: MakeRun) -> None:
     assert "finished" not in page.split("<h1>")[0].split("<body>")[1]
     assert "after − before" not in page
     assert "After, so far" in page
+    assert report.milestones[1].label == "Fresh, after, so far"
+    assert one(make_run()).milestones[1].label == "Fresh, after"
 
 
 def test_a_run_with_open_closing_samples_is_left_out_of_the_mean_over_runs(make_run: MakeRun) -> None:

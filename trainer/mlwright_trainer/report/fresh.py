@@ -178,7 +178,7 @@ def _so_far(first: FreshSamples, last: FreshSamples) -> str:
     open_groups = [group for group in (first, last) if group.pending]
     ended, total = (sum(values) for values in zip(*((g.ended, g.total) for g in open_groups), strict=True))
     return (
-        f"Fresh samples are still open, so far ({ended:,} of {total:,}) the valid fraction is "
+        f"Fresh samples are still open: so far ({ended:,} of {total:,}) the valid fraction is "
         f"{with_span((last.valid_fraction, last.valid_interval))} after learning, "
         f"{with_span((first.valid_fraction, first.valid_interval))} before. Those that end first may be the "
         "fast ones: no change is claimed until all have ended."

@@ -115,11 +115,15 @@ def milestone_reaches(rows: Sequence[RolloutRow]) -> list[MilestoneReach]:
     if by_purpose.get("Before") and by_purpose.get("After"):
         groups: dict[str, Sequence[RolloutRow]] = {
             "Fresh, before": by_purpose["Before"],
-            "Fresh, after": by_purpose["After"],
+            f"Fresh, after{_so_far(by_purpose['After'])}": by_purpose["After"],
         }
     else:
         groups = _thirds(by_purpose.get("Train", []))
     return [reach for label, members in groups.items() if (reach := _reach(label, members)).n]
+
+
+def _so_far(rows: Sequence[RolloutRow]) -> str:
+    return ", so far" if any(row.outcome is None for row in rows) else ""
 
 
 def _thirds(rows: Sequence[RolloutRow]) -> dict[str, Sequence[RolloutRow]]:
