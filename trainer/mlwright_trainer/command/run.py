@@ -112,11 +112,13 @@ def _carry_out(
 
 
 def _conclude(folder: RunFolder, console: Console, *, as_json: bool) -> None:
-    from mlwright_trainer.report import load_report
+    from mlwright_trainer.report import closing_sentence, load_report
 
+    report = load_report([folder.path])
     if as_json:
-        typer.echo(load_report([folder.path]).model_dump_json(by_alias=True))
+        typer.echo(report.model_dump_json(by_alias=True))
         return
-    console.print(f"Report: {folder.report}", markup=False, highlight=False, soft_wrap=True)
+    lines = [closing_sentence(report), f"Report: {folder.report}"]
     if folder.best.exists():
-        console.print(f"Best script: {folder.best}", markup=False, highlight=False, soft_wrap=True)
+        lines.append(f"Best script: {folder.best}")
+    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
