@@ -102,7 +102,7 @@ def test_batches_hold_each_trainable_row_at_most_once(data: st.DataObject) -> No
             )
         size = data.draw(st.integers(1, count))
         number, seen = 0, []
-        while waiting := [row.id for row in ledger.unassigned()][:size]:
+        while waiting := ledger.unassigned()[:size]:
             ledger.assign_batch(number, waiting)
             batch = ledger.batch(number)
             assert batch is not None

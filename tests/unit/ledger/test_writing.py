@@ -124,7 +124,7 @@ def test_a_batch_is_the_same_at_every_asking_and_in_the_order_given(
         asked.append(reader.batch(0))
     assert all(batch == asked[0] for batch in asked)
     assert batch_ids(ledger, 0) == ["r-2", "r-0"]
-    assert [row.id for row in ledger.unassigned()] == ["r-1"]
+    assert ledger.unassigned() == ["r-1"]
     assert ledger.batch_sizes() == {0: 2}
 
 
@@ -145,7 +145,7 @@ def test_a_row_belongs_to_one_batch_and_a_refused_batch_leaves_nothing(
         ledger.assign_batch(1, ["r-1", "r-0"])
     assert ledger.batch(1) is None
     assert ledger.batches() == 1
-    assert [row.id for row in ledger.unassigned()] == ["r-1"]
+    assert ledger.unassigned() == ["r-1"]
 
 
 @pytest.mark.parametrize("purpose", ["Before", "After", "Evaluation"])
@@ -176,7 +176,7 @@ def test_rows_wait_for_a_batch_in_the_order_in_which_they_finished(
     ledger.commit_round([make_sample(position) for position in range(3)])
     for position in (1, 0, 2):
         ledger.close_rollout(f"r-{position}", make_result())
-    assert [row.id for row in ledger.unassigned()] == ["r-0", "r-2", "r-1"]
+    assert ledger.unassigned() == ["r-0", "r-2", "r-1"]
 
 
 def test_the_same_weights_may_be_published_again_and_other_ones_may_not(ledger: Ledger) -> None:

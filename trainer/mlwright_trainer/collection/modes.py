@@ -99,7 +99,7 @@ class Continuous:
                 queue.extend(self._sample())
             with timed(self._ledger, "execution", number):
                 self._work(queue)
-        return [row.id for row in self._ledger.unassigned()[: self._size]]
+        return self._ledger.unassigned()[: self._size]
 
     def _sample(self) -> list[RolloutRow]:
         self._rounds.ensure("Train", self._ledger.rounds("Train"), self._ahead)
@@ -148,7 +148,7 @@ class Window:
                 self._run_window(number, state.elapsed)
             self._close_window(number)
         self._require_observable(number)
-        return [row.id for row in self._ledger.unassigned()]
+        return self._ledger.unassigned()
 
     def _state(self, number: int) -> WindowRow:
         known = [window for window in self._ledger.windows() if window.number == number]

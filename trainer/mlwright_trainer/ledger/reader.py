@@ -178,13 +178,13 @@ class LedgerReader:
             "WHERE purpose = ? AND outcome IS NULL ORDER BY launched_at IS NULL, round, position", [purpose]
         )
 
-    def unassigned(self) -> list[RolloutRow]:
-        """Trainable rows of no batch yet, in the order in which they finished."""
-        return self._rollouts(
-            "WHERE purpose = 'Train' AND reward IS NOT NULL AND batch IS NULL "
-            "ORDER BY closed_at, round, position",
-            [],
+    def unassigned(self) -> list[str]:
+        """Ids of trainable rows of no batch yet, in the order in which they finished."""
+        rows = self._all(
+            "SELECT id FROM rollouts WHERE purpose = 'Train' AND reward IS NOT NULL AND batch IS NULL "
+            "ORDER BY closed_at, round, position"
         )
+        return [row["id"] for row in rows]
 
     def batch_rollouts(self, number: int) -> list[RolloutRow]:
         """The rows of a batch, in its order."""
