@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import torch
@@ -40,12 +41,15 @@ def main() -> None:
     """One learner among several."""
     folder = Path(sys.argv[1])
     torch.set_num_threads(1)
-    Learner(
+    learner = Learner(
         spec=TrainingRunSpec.model_validate_json((folder / "spec.json").read_text()),
         weights=folder / "weights",
         checkpoints=folder / "checkpoints",
         exchange=Recorded(folder),
-    ).run(int(sys.argv[2]))
+    )
+    with closing(learner):
+        learner.run(int(sys.argv[2]))
+    assert not torch.distributed.is_initialized(), "a group left to the interpreter's exit may abort the process"
 
 
 if __name__ == "__main__":

@@ -80,6 +80,10 @@ class Learner:
             if self._state is None:
                 self._agreed = False
 
+    def close(self) -> None:
+        """Part from the other processes; the learner is of no use afterwards."""
+        self._workers.leave()
+
     def _resume(self) -> Learning:
         """Networks and optimizers as the newest checkpoint left them, or at version 0; published."""
         make_deterministic()

@@ -53,6 +53,10 @@ class Workers(Protocol):
         """Divide a module's parameters over the processes, layer by layer (class names)."""
         ...
 
+    def leave(self) -> None:
+        """Part from the others, at the end: a group left to the interpreter's exit may abort the process."""
+        ...
+
 
 class Alone:
     """The only process."""
@@ -71,6 +75,8 @@ class Alone:
         return ask()
 
     def split(self, module: nn.Module, layers: Sequence[str] = ()) -> None: ...
+
+    def leave(self) -> None: ...
 
 
 class Sharded:
@@ -111,6 +117,10 @@ class Sharded:
         for layer in [m for m in module.modules() if type(m).__name__ in layers]:
             fully_shard(layer, mesh=self._mesh)
         fully_shard(module, mesh=self._mesh)
+
+    def leave(self) -> None:
+        if dist.is_initialized():
+            dist.destroy_process_group()
 
 
 def workers(device: str) -> Workers:
