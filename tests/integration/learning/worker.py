@@ -49,7 +49,9 @@ def main() -> None:
     )
     with closing(learner):
         learner.run(int(sys.argv[2]))
-    assert not torch.distributed.is_initialized(), "a group left to the interpreter's exit may abort the process"
+    assert not torch.distributed.is_initialized(), (
+        "a group left to the interpreter's exit may abort the process"
+    )
 
 
 if __name__ == "__main__":
