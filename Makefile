@@ -6,7 +6,7 @@ PYTHON ?= python3
 ARGS ?=
 
 BIN := $(VENV)/bin
-SOURCES := crds sandbox-image trainer
+SOURCES := crds sandbox-image trainer operator
 SCRIPTS := .ci/run $(wildcard hack/*.sh)
 
 .DEFAULT_GOAL := help

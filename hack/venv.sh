@@ -9,7 +9,7 @@ venv=${1:?usage: hack/venv.sh VENV [PYTHON]}
 wanted=${2:-python3}
 cd "$(dirname "$0")/.."
 stamp=$venv/.mlwright
-extras='.[train,report,examples,dev]'
+extras='.[train,operator,report,examples,dev]'
 
 fail() {
   printf 'setup: %s\n' "$1" >&2

@@ -100,6 +100,14 @@ class RolloutSpec(ApiModel):
     """The file that is run."""
     limits: TaskLimits | None = None
     """At most the task's; default: the task's."""
+    seed: Annotated[int, Field(ge=0, le=2**53)] = 0
+    """Of the script's `random` and `numpy.random`."""
+    instrumentation: Literal["Static", "None"] = "Static"
+    """Whether milestones are marked."""
+    grade_partial: bool = False
+    """Whether a valid submission left by an Error or a Timeout counts."""
+    infrastructure_retries: Annotated[int, Field(ge=0, le=100)] = 3
+    """Further attempts of the same script after failures that are not its own."""
     splits: Annotated[list[Split], Field(min_length=1, max_length=2)] = [Split.REWARD, Split.SELECTION]
 
     @model_validator(mode="after")
