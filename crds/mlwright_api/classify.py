@@ -23,7 +23,9 @@ from mlwright_api.podstatus import (
 from mlwright_api.results import (
     GraderResult,
     Limit,
+    RunnerReport,
     RunnerResult,
+    Unfinished,
     Unreadable,
     Verdict,
 )
@@ -69,7 +71,7 @@ class Ending:
     """Everything that is known of how one attempt ended."""
 
     pod: PodStatus
-    runner: RunnerResult | Unreadable | None
+    runner: RunnerReport
     grader: GraderResult | None
     limits: TaskLimits
     grade_partial: bool = False
@@ -112,7 +114,7 @@ class OutcomeRule:
 
 def classify(
     pod: PodStatus,
-    runner: RunnerResult | Unreadable | None,
+    runner: RunnerReport,
     grader: GraderResult | None,
     limits: TaskLimits,
     *,
@@ -213,9 +215,13 @@ def _agent_running(ending: Ending) -> str | None:
 
 def _runner_died(ending: Ending) -> str | None:
     assert ending.agent is not None
+    unfinished = ending.runner if isinstance(ending.runner, Unfinished) else None
+    said = unfinished.failure if unfinished is not None else ""
     if ending.agent.exit_code != 0:
-        return f"RunnerDied: exit code {ending.agent.exit_code}"
-    return "RunnerDied: no result" if ending.runner is None else None
+        return _text(f"RunnerDied: exit code {ending.agent.exit_code}", said)
+    if ending.runner is None or unfinished is not None:
+        return _text("RunnerDied: no result", said)
+    return None
 
 
 # Whether the runner's account holds together.
@@ -341,7 +347,7 @@ RULES: tuple[OutcomeRule, ...] = (
     OutcomeRule(
         "runner died",
         Outcome.INFRASTRUCTURE_FAILED,
-        "the runner ended with anything but exit code 0, or left no result",
+        "the runner ended with anything but exit code 0, or left no result, or none that is finished",
         _runner_died,
     ),
     OutcomeRule("unreadable", Outcome.TAMPERED, "the runner's result does not parse", _unreadable),

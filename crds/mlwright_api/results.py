@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
 
 from pydantic import Field, ValidationError
 
@@ -23,6 +23,10 @@ Milestone = Literal[
 MILESTONES: tuple[Milestone, ...] = get_args(Milestone)
 """In the order in which a script reaches them."""
 OUTPUT_TAIL_BYTES = 2048
+RUNNER_MESSAGE_BYTES = 4000
+"""Of the runner's termination message, escapes included: a kubelet silently cuts at 4,096."""
+GRADER_MESSAGE_BYTES = 3 * 1024
+"""Of the grader's."""
 
 
 class ReceiptCheck(ApiModel):
@@ -92,6 +96,19 @@ class RunnerResult(ApiModel):
     isolation: Receipt
 
 
+class Unfinished(ApiModel):
+    """What stands in the place of a runner's result until there is one, and for ever if the runner dies."""
+
+    unfinished: Literal[True]
+    """By this it cannot be taken for a result."""
+    failure: Annotated[str, Field(max_length=512)] = ""
+    """Why there will be no result, where the runner itself could say so."""
+    milestones: Annotated[list[Milestone], Field(max_length=len(MILESTONES))] = []
+    """Reached so far."""
+    output_tail: str = ""
+    """Printed so far, at most OUTPUT_TAIL_BYTES of UTF-8."""
+
+
 class Verdict(StrEnum):
     """What a submission is; Trivial: valid, but constant, or equal to the sample (also in rank)."""
 
@@ -115,6 +132,13 @@ class GraderResult(ApiModel):
     grading_seconds: Annotated[float, Field(ge=0)] = 0
 
 
+class GraderFailure(ApiModel):
+    """What a grader leaves that could grade nothing: for whoever looks after the task, never for a model."""
+
+    failure: Annotated[str, Field(min_length=1, max_length=512)]
+    """One line."""
+
+
 @dataclass(frozen=True)
 class Unreadable:
     """A result that was written but does not parse."""
@@ -122,15 +146,30 @@ class Unreadable:
     problem: str
 
 
-def read_runner_result(message: str) -> RunnerResult | Unreadable | None:
-    """The runner's termination message; None where it wrote nothing."""
+RunnerReport: TypeAlias = RunnerResult | Unfinished | Unreadable | None
+"""What can be read from a runner's termination message."""
+
+
+def read_runner_result(message: str) -> RunnerReport:
+    """The runner's termination message; None where it wrote nothing, Unfinished where it did not get to its result."""
     if not message.strip():
         return None
     try:
         return RunnerResult.model_validate_json(message, strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        return Unreadable(f"{'.'.join(map(str, first['loc']))} {first['msg']}".strip())
+        return _unfinished(message) or Unreadable(_first_problem(error))
+
+
+def _unfinished(message: str) -> Unfinished | None:
+    try:
+        return Unfinished.model_validate_json(message, strict=True)
+    except ValidationError:
+        return None
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc']))} {first['msg']}".strip()
 
 
 def read_grader_result(message: str) -> GraderResult | None:
@@ -139,3 +178,11 @@ def read_grader_result(message: str) -> GraderResult | None:
         return GraderResult.model_validate_json(message, strict=True)
     except ValidationError:
         return None
+
+
+def read_grader_failure(message: str) -> str:
+    """Why a grader could grade nothing, in its own words; empty where it said nothing of the kind."""
+    try:
+        return GraderFailure.model_validate_json(message, strict=True).failure
+    except ValidationError:
+        return ""

@@ -9,7 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlwright_api.classify import AGENT, GRADER, ContainerStateTerminated, PodStatus, classify
 from mlwright_api.mltask import Split, TaskLimits
-from mlwright_api.results import MILESTONES, GraderResult, Limit, Receipt, RunnerResult, Unreadable, Verdict
+from mlwright_api.results import (
+    MILESTONES,
+    GraderResult,
+    Limit,
+    Receipt,
+    RunnerReport,
+    RunnerResult,
+    Unfinished,
+    Unreadable,
+    Verdict,
+    read_runner_result,
+)
 from mlwright_api.rollout import Outcome
 
 TEXTS = st.none() | st.text(max_size=20)
@@ -86,7 +97,13 @@ GRADERS = st.builds(
     reason=st.text(max_size=20),
     scores=st.dictionaries(st.sampled_from(list(Split)), st.floats(-1, 1), max_size=3),
 )
-RUNNER_RESULTS = st.none() | RUNNERS | st.builds(Unreadable, st.text(max_size=20))
+UNFINISHED = st.builds(
+    lambda **fields: Unfinished(unfinished=True, **fields),
+    failure=st.text(max_size=20),
+    milestones=st.lists(st.sampled_from(MILESTONES), max_size=7),
+    output_tail=st.text(max_size=20),
+)
+RUNNER_RESULTS = st.none() | RUNNERS | UNFINISHED | st.builds(Unreadable, st.text(max_size=20))
 GRADER_RESULTS = st.none() | GRADERS
 LIMITS = st.floats(1, 200).map(lambda seconds: TaskLimits(timeout_seconds=seconds))
 
@@ -94,7 +111,7 @@ LIMITS = st.floats(1, 200).map(lambda seconds: TaskLimits(timeout_seconds=second
 @given(PODS, RUNNER_RESULTS, GRADER_RESULTS, LIMITS, st.booleans())
 def test_every_ending_has_one_outcome_and_a_bounded_line(
     pod: PodStatus,
-    runner: RunnerResult | Unreadable | None,
+    runner: RunnerReport,
     grader: GraderResult | None,
     limits: TaskLimits,
     partial: bool,
@@ -108,7 +125,7 @@ def test_every_ending_has_one_outcome_and_a_bounded_line(
 @given(PODS, RUNNER_RESULTS, GRADER_RESULTS, LIMITS, st.booleans())
 def test_a_valid_outcome_needs_a_runner_a_receipt_and_a_graders_score(
     pod: PodStatus,
-    runner: RunnerResult | Unreadable | None,
+    runner: RunnerReport,
     grader: GraderResult | None,
     limits: TaskLimits,
     partial: bool,
@@ -125,7 +142,7 @@ def test_a_valid_outcome_needs_a_runner_a_receipt_and_a_graders_score(
 
 @given(PODS, RUNNER_RESULTS, GRADER_RESULTS, LIMITS)
 def test_an_outcome_is_one_that_an_attempt_can_have(
-    pod: PodStatus, runner: RunnerResult | Unreadable | None, grader: GraderResult | None, limits: TaskLimits
+    pod: PodStatus, runner: RunnerReport, grader: GraderResult | None, limits: TaskLimits
 ) -> None:
     """The others are decided before anything runs."""
     before = {Outcome.UNCHANGED, Outcome.UNPARSED, Outcome.REFUSED, Outcome.TRUNCATED}
@@ -134,7 +151,7 @@ def test_an_outcome_is_one_that_an_attempt_can_have(
 
 @given(PODS, RUNNER_RESULTS, GRADER_RESULTS, LIMITS)
 def test_grading_partial_work_changes_only_errors_and_timeouts(
-    pod: PodStatus, runner: RunnerResult | Unreadable | None, grader: GraderResult | None, limits: TaskLimits
+    pod: PodStatus, runner: RunnerReport, grader: GraderResult | None, limits: TaskLimits
 ) -> None:
     without = classify(pod, runner, grader, limits)
     partial = classify(pod, runner, grader, limits, grade_partial=True)
@@ -142,3 +159,18 @@ def test_grading_partial_work_changes_only_errors_and_timeouts(
         assert partial == without
     elif partial != without:
         assert partial.outcome in (Outcome.SCORED, Outcome.TRIVIAL)
+
+
+@given(PODS, UNFINISHED, GRADER_RESULTS, LIMITS, st.booleans())
+def test_what_a_runner_said_before_its_result_buys_nothing(
+    pod: PodStatus, unfinished: Unfinished, grader: GraderResult | None, limits: TaskLimits, partial: bool
+) -> None:
+    """The outcome is the one of a runner that said nothing."""
+    found = classify(pod, unfinished, grader, limits, grade_partial=partial)
+    assert found.outcome == classify(pod, None, grader, limits, grade_partial=partial).outcome
+    assert not found.outcome.valid
+
+
+@given(RUNNERS | UNFINISHED)
+def test_a_message_is_read_as_what_was_written(said: RunnerResult | Unfinished) -> None:
+    assert read_runner_result(said.model_dump_json(by_alias=True)) == said

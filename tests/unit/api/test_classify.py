@@ -18,13 +18,17 @@ from mlwright_api.classify import (
 from mlwright_api.mltask import Split, TaskLimits
 from mlwright_api.results import (
     MILESTONES,
+    GraderFailure,
     GraderResult,
     Limit,
     Receipt,
     ReceiptCheck,
+    RunnerReport,
     RunnerResult,
+    Unfinished,
     Unreadable,
     Verdict,
+    read_grader_failure,
     read_grader_result,
     read_runner_result,
 )
@@ -54,7 +58,7 @@ def grader(verdict: Verdict = Verdict.VALID, reason: str = "") -> GraderResult:
 
 def outcome(
     pod: PodStatus | None = None,
-    run: RunnerResult | Unreadable | None = None,
+    run: RunnerReport = None,
     graded: GraderResult | None = None,
     *,
     grade_partial: bool = False,
@@ -62,6 +66,8 @@ def outcome(
     return classify(pod or local_pod_status(), run, graded, LIMITS, grade_partial=grade_partial)
 
 
+HALFWAY = Unfinished(unfinished=True, milestones=["imports"], output_tail="epoch 3")
+BROKEN = Unfinished(unfinished=True, failure="the termination message cannot be written")
 VALID, MISSING = grader(), grader(Verdict.MISSING)
 FAILED = runner(exit_code=1, error="ValueError: x")
 TIMED_OUT = runner(exit_code=None, timed_out=True, execution_seconds=60.0)
@@ -527,6 +533,31 @@ def test_the_reason_is_one_bounded_line() -> None:
 
 
 @pytest.mark.parametrize(
+    ("exit_code", "said", "reason"),
+    [
+        (0, HALFWAY, "RunnerDied: no result"),
+        (0, None, "RunnerDied: no result"),
+        (143, HALFWAY, "RunnerDied: exit code 143"),
+        (137, None, "RunnerDied: exit code 137"),
+        (70, BROKEN, "RunnerDied: exit code 70: the termination message cannot be written"),
+    ],
+)
+def test_a_runner_that_did_not_get_to_its_result_has_died(
+    exit_code: int, said: Unfinished | None, reason: str
+) -> None:
+    """Whatever the grader found: nobody knows how the script ended."""
+    found = outcome(local_pod_status(runner_exit=exit_code), said, VALID, grade_partial=True)
+    assert found == Classification(Outcome.INFRASTRUCTURE_FAILED, reason)
+    assert found.rerun
+
+
+def test_a_runner_that_was_killed_with_its_script_for_memory_is_out_of_memory() -> None:
+    """Version 2 of control groups ends the whole container; what it had said until then is only shown."""
+    pod = local_pod_status(runner_exit=-9, out_of_memory=True)
+    assert outcome(pod, HALFWAY, MISSING).outcome is Outcome.OUT_OF_MEMORY
+
+
+@pytest.mark.parametrize(
     ("found", "rerun"),
     [
         (Classification(Outcome.INFRASTRUCTURE_FAILED, "RunnerDied: no result"), True),
@@ -566,6 +597,36 @@ class TestTerminationMessages:
         assert isinstance(read, Unreadable)
         assert problem in read.problem
         assert outcome(run=read, graded=VALID).outcome is Outcome.TAMPERED
+
+    def test_what_is_not_finished_survives_the_wire_and_is_no_result(self) -> None:
+        read = read_runner_result(HALFWAY.model_dump_json(by_alias=True))
+        assert read == HALFWAY
+
+    @pytest.mark.parametrize(
+        "message",
+        [
+            '{"milestones": ["imports"]}',
+            '{"unfinished": false, "milestones": []}',
+            HALFWAY.model_dump_json(by_alias=True)[:-1] + ', "exitCode": 0}',
+            runner().model_dump_json(by_alias=True)[:-1] + ', "unfinished": true}',
+        ],
+    )
+    def test_nothing_is_both_a_result_and_unfinished(self, message: str) -> None:
+        assert isinstance(read_runner_result(message), Unreadable)
+
+    def test_spaces_behind_a_message_change_nothing(self) -> None:
+        """A runner writes a shorter message over a longer one in one go."""
+        for message in (HALFWAY, runner()):
+            written = message.model_dump_json(by_alias=True) + 300 * " "
+            assert read_runner_result(written) == message
+
+    def test_a_graders_failure_is_no_result_and_has_its_own_reader(self) -> None:
+        message = GraderFailure(failure="private/answers.csv has an id more than once").model_dump_json()
+        assert read_grader_result(message) is None
+        assert read_grader_failure(message) == "private/answers.csv has an id more than once"
+        assert [read_grader_failure(each) for each in ("", "{", VALID.model_dump_json(by_alias=True))] == [
+            ""
+        ] * 3
 
     def test_a_graders_result_survives_the_wire(self) -> None:
         assert read_grader_result(VALID.model_dump_json(by_alias=True)) == VALID
