@@ -1,0 +1,1 @@
+"""Everything of the operator that touches the world: API server, clock, signals, probes, logs."""
