@@ -45,6 +45,8 @@ class SandboxProfile(ApiModel):
     priority_class: str | None = None
     overhead_memory: PositiveQuantity = Quantity("320Mi")
     """For the runner and its libraries, on top of the task's memory and work size."""
+    grader_cpu: PositiveQuantity = Quantity("500m")
+    """Reserved while the script runs, too: Guaranteed pods have no other way."""
     grader_memory: PositiveQuantity = Quantity("1Gi")
     starting_seconds: Annotated[int, Field(ge=10)] = 300
     """For image pulls and start, within the pod's deadline."""
