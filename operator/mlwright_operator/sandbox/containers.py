@@ -21,8 +21,10 @@ from mlwright_operator.sandbox.limits import (
 Json = dict[str, Any]
 
 USER = 65532
-"""Of both containers: what the runner hides from the script is readable by its own user only."""
+"""Of both containers, and of the image: what the runner hides from the script is readable by its own user only."""
 MESSAGE = "/dev/termination-log"
+SAMPLE_FILE = "sample_submission.csv"
+"""In every task's public folder."""
 _CHECKED_SPLITS = (Split.REWARD, Split.SELECTION)
 
 
@@ -51,10 +53,10 @@ def sandbox_containers(
 
 def task_check_container(data: TaskData, profile: SandboxProfile) -> Json:
     """The same grader, with the task's public folder as the work of a script that copied the sample."""
-    sample_folder = volumes.regular_files_folder(volumes.PUBLIC, data.public)
+    folder = volumes.regular_files_folder(volumes.PUBLIC, data.public)
     return _container(
         GRADER,
-        command=_grader(sample_folder, _CHECKED_SPLITS),
+        command=[*_grader(folder, _CHECKED_SPLITS), "--submission", SAMPLE_FILE],
         mounts=volumes.task_check_mounts(data),
         amounts=grader_amounts(profile),
         profile=profile,

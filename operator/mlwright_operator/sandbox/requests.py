@@ -13,8 +13,6 @@ from mlwright_api.rollout import RolloutSpec
 from mlwright_operator.sandbox.limits import limits_of
 from mlwright_operator.sandbox.names import FILES_REQUEST, JOB_REQUEST, TASK_REQUEST
 
-SAMPLE_FILE = "sample_submission.csv"
-"""In every task's public folder."""
 ANNOTATIONS_BYTES = 256 * 1024 - 16 * 1024
 """What the API server lets an object carry, less what others (network plug-ins) may want to add."""
 
@@ -29,9 +27,8 @@ def sandbox_requests(rollout: RolloutSpec, task: MLTaskSpec) -> dict[str, str]:
 
 
 def task_check_requests(task: MLTaskSpec) -> dict[str, str]:
-    """The annotation of a task check: the sample is graded as if a script had written it."""
-    asked = task_request(task)
-    return {TASK_REQUEST: _json(asked | {"submission": asked["submission"] | {"fileName": SAMPLE_FILE}})}
+    """The annotation of a task check's pod."""
+    return {TASK_REQUEST: _json(task_request(task))}
 
 
 def job_request(rollout: RolloutSpec, task: MLTaskSpec) -> dict[str, Any]:
