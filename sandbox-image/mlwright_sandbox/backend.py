@@ -85,6 +85,10 @@ class SandboxBackend(Protocol):
         """End a rollout; it is still collected, as Cancelled (or as what it was, if it had just ended)."""
         ...
 
+    def release(self, rollout: str) -> None:
+        """A collected result is safe with the caller: let go of what the backend still keeps of it."""
+        ...
+
     def close(self) -> None:
         """End everything that runs and release what the backend holds; idempotent."""
         ...

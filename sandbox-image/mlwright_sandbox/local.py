@@ -112,6 +112,9 @@ class LocalBackend:
         if ticket is not None:
             ticket.cancellation.ask()
 
+    def release(self, rollout: str) -> None:
+        """Nothing: a result that was collected is all there is of it."""
+
     def close(self) -> None:
         """End everything; idempotent. What was in flight can still be collected, as Cancelled."""
         with self._lock:

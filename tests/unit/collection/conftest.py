@@ -36,6 +36,7 @@ class FakeBackend:
     started: list[str] = field(default_factory=list)
     running: dict[str, tuple[float, float]] = field(default_factory=dict)
     cancelled: set[str] = field(default_factory=set)
+    released: list[str] = field(default_factory=list)
     most_at_once: int = 0
 
     def submit(self, request: SandboxRequest) -> None:
@@ -58,6 +59,9 @@ class FakeBackend:
 
     def cancel(self, rollout: str) -> None:
         self.cancelled.add(rollout)
+
+    def release(self, rollout: str) -> None:
+        self.released.append(rollout)
 
     def close(self) -> None: ...
 

@@ -116,6 +116,7 @@ class Executor:
                 submission=finished.submission,
             ),
         )
+        self._backend.release(row.id)  # only now: a process that dies before runs into it again
 
 
 def _within(status: RolloutStatus, started_at: float, clock: WindowClock | None) -> RolloutStatus:
