@@ -125,6 +125,34 @@ def parse_kills(text: str) -> int:
     return 0
 
 
+def own_kills(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int:
+    """How many processes the kernel has ended for want of memory in the group that this container is."""
+    return parse_kills(_own_text(root, own, _V1_MEMORY, "memory.oom_control", unified="memory.events"))
+
+
+def own_cores(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int:
+    """Whole cores that this container's group may use, at least 1; all that there are where nothing limits it."""
+    quota = _own_text(root, own, "cpu", "cpu.cfs_quota_us", unified="cpu.max").split()
+    period = _own_text(root, own, "cpu", "cpu.cfs_period_us", unified="cpu.max").split()
+    if not quota or not period or not quota[0].isdigit():  # max, or -1
+        return len(os.sched_getaffinity(0))
+    return max(int(quota[0]) // int(period[-1]), 1)
+
+
+def _own_text(root: Path, own: Path, controller: str, first: str, *, unified: str) -> str:
+    """A file of the group that this process is in. A container may see its group as the root of the hierarchy."""
+    places = parse_own(_read(own))
+    for parent, place, name in (
+        (root / controller, places.get(controller), first),
+        (root, places.get(""), unified),
+    ):
+        if place is not None:
+            text = _read(parent / place.lstrip("/") / name) or _read(parent / name)
+            if text:
+                return text
+    return ""
+
+
 def remove_stale(hierarchies: Hierarchies) -> None:
     """Remove groups that a process left which was killed."""
     for parent in hierarchies.parents.values():

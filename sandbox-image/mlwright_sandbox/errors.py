@@ -8,6 +8,8 @@ SandboxError
 ├── AnswersError             a task that cannot grade anything: its answers or sample are wrong
 ├── GraderDied               the grading server could not be started, or died more than once
 ├── IsolationError           a sandbox, or its fork server, could not be made or broke
+├── RequestError             what a pod's agent was asked to run cannot be run
+├── HandoverError            the agent did not start or end in the time that a grader has
 └── WireError                a message between backend, fork server and runner that is none
 """
 
@@ -48,6 +50,14 @@ class GraderDied(SandboxError):
 
 class IsolationError(SandboxError):
     """A sandbox, or the fork server that makes them, could not be started or broke: the machine's fault."""
+
+
+class RequestError(SandboxError):
+    """A request to a pod's agent that it does not understand: whoever made the pod is at fault."""
+
+
+class HandoverError(SandboxError):
+    """A pod's agent that did not start or did not end in time, so that its grader has nothing to read."""
 
 
 class WireError(SandboxError):

@@ -12,45 +12,23 @@ signal any process above it. At the end of a socket its server ends, and bwrap e
 
 from __future__ import annotations
 
-import gc
-import importlib
 import os
 import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mlwright_sandbox import kernel, landlock, namespaces, processes, runner, seccomp, wire
+from mlwright_sandbox import kernel, landlock, libraries, namespaces, processes, runner, seccomp, wire
 from mlwright_sandbox.errors import IsolationError
 from mlwright_sandbox.lock import PROCESSES, Lock
 from mlwright_sandbox.script import Place
 from mlwright_sandbox.wire import Job
 
 NAMESPACES, LOCK, PLAIN = "Namespaces", "Lock", "Plain"
-PRELOADED = (
-    *("numpy", "pandas", "joblib", "scipy.optimize", "scipy.sparse.linalg", "scipy.special", "scipy.stats"),
-    *("sklearn.calibration", "sklearn.cluster", "sklearn.compose", "sklearn.decomposition", "sklearn.dummy"),
-    *("sklearn.ensemble", "sklearn.feature_extraction.text", "sklearn.feature_selection", "sklearn.impute"),
-    *("sklearn.gaussian_process", "sklearn.kernel_ridge", "sklearn.linear_model", "sklearn.metrics"),
-    *("sklearn.model_selection", "sklearn.multioutput", "sklearn.naive_bayes", "sklearn.neighbors"),
-    *("sklearn.neural_network", "sklearn.pipeline", "sklearn.preprocessing", "sklearn.svm", "sklearn.tree"),
-)
-_THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-)
-ONE_THREAD = dict.fromkeys(_THREAD_VARIABLES, "1")
 _SPARE_PROCESSES = 1024
-HASH_SEED = "0"
-"""A forked child has its server's string hashes, so they are the same in every rollout."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +44,14 @@ class Setting:
     def place(self, folder: str) -> Place:
         """Where the next script runs; `folder` is its own one where there are no namespaces."""
         if self.kind == NAMESPACES:
-            environment = _environment(namespaces.TEMPORARY)
             return Place(
-                namespaces.WORK, environment, self.lock, own_namespaces=True, shown_again=self.covered
+                namespaces.WORK,
+                libraries.script_environment(namespaces.TEMPORARY),
+                self.lock,
+                own_namespaces=True,
+                first_process=True,
+                shown_again=self.covered,
+                mounts=(namespaces.WORK, namespaces.TEMPORARY, namespaces.SHARED),
             )
         work, temporary = Path(folder, "work"), Path(folder, "tmp")
         work.mkdir()
@@ -78,22 +61,8 @@ class Setting:
         if lock is not None:
             own = lock.access.extended(read=[self.public], write=[work, temporary])
             lock = replace(lock, access=own)
-        return Place(work, _environment(temporary), lock, own_namespaces=False)
-
-
-def _environment(temporary: Path) -> dict[str, str]:
-    """What a script finds in os.environ."""
-    return {
-        **ONE_THREAD,
-        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
-        "HOME": str(temporary),
-        "TMPDIR": str(temporary),
-        "LANG": "C.UTF-8",
-        "PYTHONHASHSEED": HASH_SEED,
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONNOUSERSITE": "1",
-        "LOKY_MAX_CPU_COUNT": "1",
-    }
+        environment = libraries.script_environment(temporary)
+        return Place(work, environment, lock, walked=(Path(folder),))
 
 
 def make_setting(message: Mapping[str, Any]) -> Setting:
@@ -103,11 +72,11 @@ def make_setting(message: Mapping[str, Any]) -> Setting:
         return Setting(kind, public, None)
     if kind == NAMESPACES:
         own = (namespaces.WORK, namespaces.TEMPORARY, namespaces.SHARED)
-        access = landlock.Access(read=(Path("/"),), write=own, devices=_DEVICES)
+        access = landlock.Access(read=(Path("/"),), write=own, devices=landlock.DEVICES)
         processes_limit = PROCESSES
     else:
         read, listed = (tuple(map(Path, message[name])) for name in ("read", "list"))
-        access = landlock.Access(read=read, list=listed, devices=_DEVICES)
+        access = landlock.Access(read=read, list=listed, devices=landlock.DEVICES)
         # This user's other processes count, too; the runner looks at the exact number.
         processes_limit = processes.count_of_user(os.getuid()) + _SPARE_PROCESSES
     try:
@@ -116,16 +85,6 @@ def make_setting(message: Mapping[str, Any]) -> Setting:
         program = None
     lock = Lock(program, kernel.landlock_abi() > 0, access, processes_limit)
     return Setting(kind, public, lock, tuple(map(Path, message.get("covered", ()))))
-
-
-_DEVICES = tuple(Path("/dev", name) for name in ("null", "zero", "full", "random", "urandom"))
-
-
-def preload() -> None:
-    """Import what scripts import; what is not installed is left to the scripts to find out."""
-    for name in PRELOADED:
-        with suppress(ImportError):
-            importlib.import_module(name)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -137,7 +96,7 @@ def main(arguments: Sequence[str]) -> None:
         return
     setting = make_setting(configured[0])
     if configured[0]["preload"]:
-        preload()
+        libraries.preload()
     _settle()
     facts = {"seccomp": setting.lock is not None and setting.lock.seccomp is not None}
     wire.send(control, facts | {"landlock": setting.lock is not None and setting.lock.landlocked})
@@ -151,13 +110,9 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _settle() -> None:
-    """Make forks cheap and quiet: a frozen heap, and nothing that reacts to the terminal."""
+    """Make forks cheap and quiet; and nothing that reacts to the terminal."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if kernel.LINUX:
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-    gc.collect()
-    gc.freeze()
-    gc.disable()
+    libraries.settle()
 
 
 def _serve_slot(setting: Setting, message: Mapping[str, Any], descriptors: Sequence[int]) -> NoReturn:

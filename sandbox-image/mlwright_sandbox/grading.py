@@ -25,16 +25,6 @@ Scorer = Callable[[Rows], float]
 """The score over some rows of a split."""
 
 
-def grade_folder_fd(
-    task: TaskMounts, work_fd: int, splits: Sequence[Split], *, intervals: bool = False
-) -> GraderResult:
-    """Grade what a script left in the work folder behind `work_fd`.
-
-    Errors: AnswersError where the task is at fault; OSError where the machine is.
-    """
-    return grade_folder(answers_for(task, splits), work_fd, splits, intervals=intervals)
-
-
 def answers_for(task: TaskMounts, splits: Sequence[Split]) -> TaskAnswers:
     """The answers of the asked splits; the sealed ones are opened only for Final."""
     return load_answers(task, sealed=Split.FINAL in splits)
@@ -43,7 +33,10 @@ def answers_for(task: TaskMounts, splits: Sequence[Split]) -> TaskAnswers:
 def grade_folder(
     answers: TaskAnswers, work_fd: int, splits: Sequence[Split], *, intervals: bool = False
 ) -> GraderResult:
-    """As grade_folder_fd, with answers that are already read."""
+    """Grade what a script left in the work folder behind `work_fd`.
+
+    Errors: AnswersError where the task is at fault; OSError where the machine is.
+    """
     start = perf_counter()
     try:
         content = read_submission(work_fd, answers.spec.submission.file_name, cap=answers.cap)

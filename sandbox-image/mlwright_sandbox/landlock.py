@@ -24,6 +24,8 @@ SIGNALS_SCOPED_ABI = 6
 
 _FILE_ACCESSES = EXECUTE | WRITE_FILE | READ_FILE | _TRUNCATE | _IOCTL_DEV
 _READ = EXECUTE | READ_FILE | READ_DIR
+DEVICES = tuple(Path("/dev", name) for name in ("null", "zero", "full", "random", "urandom"))
+"""Those that every program may use."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from mlwright_api.results import Receipt, ReceiptCheck
@@ -41,6 +42,11 @@ def attempts(probe: Probe) -> dict[str, str | None]:
     return {name: _refusal(attempt) for name, attempt in _all_attempts(probe)}
 
 
+def in_user_namespace(uid_map: str) -> bool:
+    """Whether /proc/self/uid_map is of a user namespace other than the machine's own, which maps everybody."""
+    return uid_map.split() != ["0", "0", str(2**32 - 1)]
+
+
 def _refusal(attempt: Attempt) -> str | None:
     try:
         attempt()
@@ -54,6 +60,8 @@ def _all_attempts(probe: Probe) -> Iterator[tuple[str, Attempt]]:
     yield "ApiServerUnreachable", lambda: _connect(api_server)
     yield "MetadataUnreachable", lambda: _connect(metadata)
     yield "AnswersAbsent", lambda: _read_any(probe.answers)
+    if probe.hidden:
+        yield "ControlUnreachable", lambda: _touch_any(probe.hidden)
     yield "OutsideReadOnly", _write_outside
     yield "SecretsUnreadable", lambda: _read_any(("/etc/shadow", "/proc/1/environ", "/proc/1/mem"))
     if probe.locked:
@@ -98,6 +106,27 @@ def _read_any(paths: tuple[str, ...]) -> None:
     raise refused
 
 
+def _touch_any(paths: tuple[str, ...]) -> None:
+    """Read one, or open one for writing, or make a file in one; nothing is changed by that."""
+    attempts: list[Attempt] = [lambda: _read_any(paths), *(partial(_open_to_write, path) for path in paths)]
+    refused: OSError = PermissionError(13, "nothing to touch")
+    for attempt in attempts:
+        try:
+            attempt()
+        except OSError as error:
+            refused = error
+        else:
+            return
+    raise refused
+
+
+def _open_to_write(path: str) -> None:
+    if Path(path).is_dir():
+        tempfile.TemporaryFile(dir=path).close()
+    else:
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
+
+
 def _write_outside() -> None:
     refused: OSError = PermissionError(13, "nowhere to write")
     for folder in (*_OUTSIDE, Path(__file__).parent, Path(os.__file__).parent):
@@ -114,7 +143,12 @@ def _mount() -> None:
 
 
 def make_receipt(
-    backend: str, *, unlocked: Mapping[str, str | None], locked: Mapping[str, str | None], seccomp: bool
+    backend: str,
+    *,
+    unlocked: Mapping[str, str | None],
+    locked: Mapping[str, str | None],
+    seccomp: bool,
+    user_namespace: bool,
 ) -> Receipt:
     """The receipt of a backend from what its unlocked and its locked child reported."""
     checks = [
@@ -129,7 +163,7 @@ def make_receipt(
     return Receipt.model_validate(
         {
             "backend": backend,
-            "userNamespace": backend == "Namespaces",
+            "userNamespace": user_namespace,
             "seccomp": seccomp,
             "landlockAbi": kernel.landlock_abi(),
             "checks": checks,

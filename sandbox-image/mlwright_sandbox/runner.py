@@ -8,6 +8,7 @@ import resource
 import select
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,7 +32,8 @@ _TICK_SECONDS = 0.05
 _WALK_SECONDS = 0.25
 """Between two looks at a whole /proc or a folder without a size of its own."""
 _START_SECONDS = 30.0
-_OWN_MOUNTS = (namespaces.WORK, namespaces.TEMPORARY, namespaces.SHARED)
+_NOBODY = -1
+"""For poll(2): no descriptor."""
 
 
 class Tail:
@@ -85,7 +87,8 @@ class Lines:
             self.started = (float(wall), float(monotonic))
         elif kind == script.ENDED:
             last = json.loads(text)
-            self.error = str(last["error"])[:512]
+            # What a script raises may be no text at all: JSON carries halves of characters, messages do not.
+            self.error = str(last["error"])[:512].encode(errors="replace").decode()
             self.limit = Limit(last["limit"]) if last["limit"] is not None else None
         elif kind == script.PROBED:
             self.probed = dict(json.loads(text))
@@ -105,12 +108,15 @@ class Watch:
     job: Job
     place: Place
     pid: int
-    control: socket.socket
+    stop: int
+    """A descriptor that becomes readable when the script has to end; -1: none."""
     output: int
     line: int
     lines: Lines
     inherited: int
-    """Private memory that the script's process got from the fork server."""
+    """Private memory that the script's process got from the one that forked it."""
+    cpu_before: float
+    """Seconds that earlier children of the runner have used."""
     tail: Tail = field(default_factory=Tail)
     born: float = field(default_factory=time.monotonic)
     status: int | None = None
@@ -128,41 +134,37 @@ class Watch:
         return self.status is not None or stopped
 
 
+Progress = Callable[[Watch], None]
+"""Is told again and again how far a script has come."""
+
+
 def run(job: Job, place: Place, control: socket.socket) -> NoReturn:
     """Run one job in the calling process, which ends with it; the report and the work folder go to `control`."""
+    descriptors: list[int] = []
+    try:
+        if place.own_namespaces:
+            namespaces.furnish(job.work_bytes, shown_again=place.shown_again)
+        descriptors.append(os.open(place.work, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        report = finish(start(job, place, stop=control.fileno()))
+    except BaseException as error:
+        report, descriptors = Report(failure=f"runner: {error!r}"[:512]), []
     try:
         with suppress(OSError):  # nobody listens any more
-            report, folder = _run(job, place, control)
-            wire.send(control, report.to_message(), [folder])
-    except BaseException as error:
-        with suppress(OSError):
-            wire.send(control, Report(failure=f"runner: {error!r}"[:512]).to_message())
+            wire.send(control, report.to_message(), descriptors)
     finally:
         os._exit(0)
 
 
-def _run(job: Job, place: Place, control: socket.socket) -> tuple[Report, int]:
-    if place.own_namespaces:
-        namespaces.furnish(job.work_bytes, shown_again=place.shown_again)
-    folder = os.open(place.work, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    source = job.script.encode("utf-8", errors="surrogatepass")
-    (place.work / script.SCRIPT_NAME).write_bytes(source)
-    watch = _start(job, place, control)
-    try:
-        _watch(watch)
-    finally:
-        _end_everything(place, watch.pid)
-    _drain(watch)
-    return _report(watch), folder
-
-
-def _start(job: Job, place: Place, control: socket.socket) -> Watch:
+def start(job: Job, place: Place, *, stop: int = _NOBODY) -> Watch:
+    """Write the job's files into the work folder and fork the process that becomes the script."""
+    if job.probe is None:
+        _write_files(job, place)
     output, output_end = os.pipe()
     line, line_end = os.pipe()
     nonce = Line.new_nonce()
-    if not place.own_namespaces:
+    if not place.first_process:
         processes.become_subreaper()
-    inherited = usage.memory_of("self").private
+    inherited, cpu_before = usage.memory_of("self").private, _cpu_of_children()
     pid = os.fork()
     if pid == 0:
         script.become(job, place, line=Line(line_end, nonce), output=output_end)
@@ -170,17 +172,40 @@ def _start(job: Job, place: Place, control: socket.socket) -> Watch:
     os.close(line_end)
     if kernel.LINUX:
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-    return Watch(job, place, pid, control, output, line, Lines(nonce), inherited)
+    return Watch(job, place, pid, stop, output, line, Lines(nonce), inherited, cpu_before)
 
 
-def _watch(watch: Watch) -> None:
+def finish(watch: Watch, *, progress: Progress | None = None) -> Report:
+    """Watch a script to its end or its limit, end everything that it left, and report."""
+    try:
+        _watch(watch, progress or _silent)
+    finally:
+        _end_everything(watch.place, watch.pid)
+    _drain(watch)
+    return _report(watch)
+
+
+def _silent(_watch: Watch) -> None:
+    return
+
+
+def _write_files(job: Job, place: Place) -> None:
+    for name, text in {**job.files, job.entrypoint: job.script}.items():
+        (place.work / name).write_bytes(text.encode("utf-8", errors="surrogatepass"))
+
+
+def _cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _watch(watch: Watch, progress: Progress) -> None:
     """Until the script ends, or has to."""
+    ending = os.pidfd_open(watch.pid) if kernel.LINUX else _NOBODY
     poller = select.poll()
-    for readable in (watch.output, watch.line, watch.control.fileno()):
-        poller.register(readable, select.POLLIN)
-    ending = os.pidfd_open(watch.pid) if kernel.LINUX else -1
-    if ending >= 0:
-        poller.register(ending, select.POLLIN)
+    for readable in (watch.output, watch.line, watch.stop, ending):
+        if readable != _NOBODY:
+            poller.register(readable, select.POLLIN)
     while not watch.over:
         for ready, _ in poller.poll(_TICK_SECONDS * 1000):
             if ready == ending:
@@ -188,12 +213,15 @@ def _watch(watch: Watch) -> None:
             if not _take(watch, ready):
                 poller.unregister(ready)
         _tick(watch)
+        progress(watch)
     watch.ended = watch.ended or time.monotonic()
+    if ending != _NOBODY:
+        os.close(ending)
 
 
 def _take(watch: Watch, ready: int) -> bool:
     """Read what is there; whether there can be more."""
-    if ready == watch.control.fileno():
+    if ready == watch.stop:
         watch.cancelled = True  # asked to, or nobody is left to want the result
         return False
     part = os.read(ready, _CHUNK)
@@ -236,11 +264,13 @@ def _collect_dead(watch: Watch) -> None:
 
 def _over_limit(watch: Watch, now: float) -> Limit | None:
     """The limit that the rollout as a whole is over, where nothing else holds it."""
-    if not watch.place.own_namespaces:
+    if watch.place.walked:
         if now - watch.walked < _WALK_SECONDS:
             return None
         watch.walked = now
-        return _over_folder(watch) or _over_tree(watch)
+        return _over_folders(watch) or _over_tree(watch)
+    if usage.mount_entries(watch.place.mounts) > len(watch.place.mounts) * namespaces.FILES:
+        return Limit.FILES
     if watch.job.poll_memory or watch.job.poll_processes:
         return _over_tree(watch)
     return None
@@ -249,7 +279,7 @@ def _over_limit(watch: Watch, now: float) -> Limit | None:
 def _over_tree(watch: Watch) -> Limit | None:
     if not kernel.LINUX:
         return None
-    if watch.place.own_namespaces:
+    if watch.place.first_process:
         tree = [process for process in processes.all_processes() if process.pid != 1]
     else:
         tree = processes.own_tree()
@@ -258,19 +288,19 @@ def _over_tree(watch: Watch) -> Limit | None:
     if not watch.job.poll_memory:
         return None
     used = usage.tree_memory((process.pid for process in tree), inherited=watch.inherited)
-    files = usage.mount_bytes(_OWN_MOUNTS) if watch.place.own_namespaces else 0
+    files = usage.mount_bytes(watch.place.mounts)
     return Limit.MEMORY if used.private + max(used.shared, files) > watch.job.memory_bytes else None
 
 
-def _over_folder(watch: Watch) -> Limit | None:
-    size, entries = usage.folder_usage(watch.place.work.parent)
-    if entries >= usage.WALKED_ENTRIES:
+def _over_folders(watch: Watch) -> Limit | None:
+    sizes, entries = zip(*map(usage.folder_usage, watch.place.walked), strict=True)
+    if sum(entries) >= usage.WALKED_ENTRIES:
         return Limit.FILES
-    return Limit.DISK if size > watch.job.work_bytes else None
+    return Limit.DISK if sum(sizes) > watch.job.work_bytes else None
 
 
 def _end_everything(place: Place, pid: int) -> None:
-    if place.own_namespaces:
+    if place.first_process:
         processes.kill_namespace()
     elif kernel.LINUX:
         processes.kill_descendants()
@@ -285,6 +315,7 @@ def _drain(watch: Watch) -> None:
         with suppress(BlockingIOError):
             while (part := os.read(readable, _CHUNK)) and sink.total <= OUTPUT_BYTES:
                 sink.add(part)
+        os.close(readable)
 
 
 def _report(watch: Watch) -> Report:
@@ -292,7 +323,6 @@ def _report(watch: Watch) -> Report:
     failure = watch.failure
     if started is None and not watch.cancelled:
         failure = failure or watch.lines.broken or "the script's process died before the script started"
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     report = Report(
         failure=failure,
         cancelled=watch.cancelled,
@@ -302,7 +332,7 @@ def _report(watch: Watch) -> Report:
         started_at=started[0] if started else 0.0,
         started_monotonic=started[1] if started else 0.0,
         execution_seconds=_execution_seconds(watch),
-        cpu_seconds=used.ru_utime + used.ru_stime,
+        cpu_seconds=_cpu_of_children() - watch.cpu_before,
         probed=watch.lines.probed,
     )
     return _with_end(report, watch)

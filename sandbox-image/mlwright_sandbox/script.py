@@ -34,7 +34,6 @@ from mlwright_sandbox.milestones import MARK_NAME, instrument
 from mlwright_sandbox.receipt import attempts
 from mlwright_sandbox.wire import Job
 
-SCRIPT_NAME = "script.py"
 _NONCE_BYTES = 16
 _REPORTED_CHARACTERS = 512
 _NAME_OF_ENVIRONMENT = "MLWRIGHT_TIMEOUT_SECONDS"
@@ -50,9 +49,16 @@ class Place:
     environment: dict[str, str]
     lock: Lock | None
     """None: plain processes."""
-    own_namespaces: bool
+    own_namespaces: bool = False
+    """Whether the runner has to furnish namespaces that were made for this script alone."""
+    first_process: bool = False
+    """Whether the runner is PID 1 of a namespace in which everybody else is the script's."""
     shown_again: tuple[Path, ...] = ()
     """What of the interpreter the script's own mounts would cover."""
+    mounts: tuple[Path, ...] = ()
+    """Sized, memory-backed mounts that the script alone writes to."""
+    walked: tuple[Path, ...] = ()
+    """Folders without a size of their own, which the runner has to count."""
 
 
 class Line:
@@ -134,7 +140,7 @@ def _own_world(job: Job, place: Place) -> None:
     os.environ.update(place.environment)
     os.environ[_NAME_OF_ENVIRONMENT] = f"{job.timeout_seconds:g}"
     tempfile.tempdir = None  # the server's answer is not this process's
-    sys.argv = [SCRIPT_NAME]
+    sys.argv = [job.entrypoint]
     sys.path.insert(0, str(place.work))
     _open_streams()
     random.seed(job.seed)
@@ -171,7 +177,7 @@ def _run(job: Job, place: Place, line: Line) -> int:
 
 
 def _execute(job: Job, place: Place, line: Line) -> None:
-    path = str(place.work / SCRIPT_NAME)
+    path = str(place.work / job.entrypoint)
     code = _compiled(job, path)
     mark = Mark(lambda index, say=line.say: say(MARK, b"%d" % index))  # type: ignore[misc]  # bound now, as above
     main = types.ModuleType("__main__")

@@ -92,6 +92,14 @@ def _deny_arguments(pyseccomp: Any, program: Any) -> None:
     # Where Landlock does not scope signals, at least nobody can hit everything at once.
     if kernel.landlock_abi() < landlock.SIGNALS_SCOPED_ABI:
         _deny(pyseccomp, program, "kill", when(0, _EVERYBODY))
+        _deny_signals_to_the_first_process(pyseccomp, program)
+
+
+def _deny_signals_to_the_first_process(pyseccomp: Any, program: Any) -> None:
+    """A runner that is PID 1 may have handlers. Behind a descriptor could be anybody."""
+    for name in ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_open"):
+        _deny(pyseccomp, program, name, pyseccomp.Arg(0, pyseccomp.MASKED_EQ, 0xFFFFFFFF, 1))
+    _deny(pyseccomp, program, "pidfd_send_signal")
 
 
 def _deny_arguments_naming_others(pyseccomp: Any, program: Any) -> None:

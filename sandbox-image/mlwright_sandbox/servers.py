@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mlwright_api.results import Receipt
 
-from mlwright_sandbox import fork_server, kernel, landlock, namespaces, wire, world
+from mlwright_sandbox import fork_server, kernel, landlock, libraries, namespaces, wire, world
 from mlwright_sandbox.errors import IsolationError, WireError
 from mlwright_sandbox.receipt import make_receipt, network_targets
 from mlwright_sandbox.wire import Job, Probe, Report
@@ -27,9 +27,6 @@ GRACE_SECONDS = 60.0
 """After a script's own limit, before its server counts as broken."""
 _PROBE_BYTES = 256 * 1024 * 1024
 _VISIBLE_PROC = ("cpuinfo", "meminfo", "stat", "loadavg", "filesystems", "version", "uptime", "self")
-_CPU_FACTS = tuple(
-    map(Path, ("/sys/devices/system/cpu", "/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))
-)
 
 
 @dataclass(frozen=True)
@@ -172,7 +169,7 @@ class ForkServer:
 
     def _make_receipt(self, channel: socket.socket, folders: Sequence[Path | None]) -> Receipt:
         if self.site.kind == fork_server.PLAIN:
-            return make_receipt(self.site.kind, unlocked={}, locked={}, seccomp=False)
+            return make_receipt(self.site.kind, unlocked={}, locked={}, seccomp=False, user_namespace=False)
         answers = tuple(str(path) for path in self.site.secrets)
         probed = []
         for locked, folder in zip((False, True), folders, strict=True):
@@ -186,7 +183,11 @@ class ForkServer:
                 )
             probed.append(report.probed)
         return make_receipt(
-            self.site.kind, unlocked=probed[0], locked=probed[1], seccomp=self.facts["seccomp"]
+            self.site.kind,
+            unlocked=probed[0],
+            locked=probed[1],
+            seccomp=self.facts["seccomp"],
+            user_namespace=self.site.kind == fork_server.NAMESPACES,
         )
 
     @property
@@ -234,10 +235,10 @@ def run_job(
 def server_environment(kind: str) -> dict[str, str]:
     """What a fork server is started with: nothing of the user's that a script could find in /proc/self/environ."""
     environment = {
-        **fork_server.ONE_THREAD,
+        **libraries.threads(1),
         "PATH": "/usr/bin:/bin",
         "LANG": "C.UTF-8",
-        "PYTHONHASHSEED": fork_server.HASH_SEED,
+        "PYTHONHASHSEED": libraries.HASH_SEED,
         "PYTHONPATH": os.pathsep.join(str(path.parent) for path in world.our_packages()),
     }
     if kind == fork_server.LOCK:
@@ -245,8 +246,8 @@ def server_environment(kind: str) -> dict[str, str]:
         environment["JOBLIB_MULTIPROCESSING"] = "0"
     if site.ENABLE_USER_SITE and site.getusersitepackages() in sys.path:
         environment["HOME"] = str(Path.home())
-    if libraries := os.environ.get("LD_LIBRARY_PATH"):
-        environment["LD_LIBRARY_PATH"] = libraries
+    if library_path := os.environ.get("LD_LIBRARY_PATH"):
+        environment["LD_LIBRARY_PATH"] = library_path
     return environment
 
 
@@ -256,5 +257,5 @@ def _lock_paths(served: Site) -> dict[str, list[str]]:
         return {"read": [], "list": []}
     seen = world.this_world(served.secrets)
     read, listed = landlock.without(seen.trees, seen.hidden)
-    visible = [*read, *seen.shown, *_CPU_FACTS, *(Path("/proc", name) for name in _VISIBLE_PROC)]
+    visible = [*read, *seen.shown, *world.CPU_FACTS, *(Path("/proc", name) for name in _VISIBLE_PROC)]
     return {"read": [str(path) for path in visible], "list": [str(path) for path in listed]}

@@ -60,6 +60,12 @@ def mount_bytes(paths: Iterable[Path]) -> int:
     return total
 
 
+def mount_entries(paths: Iterable[Path]) -> int:
+    """Files, folders and links in memory-backed mounts; each costs kernel memory, however small it is."""
+    states = [os.statvfs(path) for path in paths]
+    return sum(state.f_files - state.f_ffree for state in states)
+
+
 def full(folder: Path) -> bool:
     """Whether a sized mount has no byte left."""
     return os.statvfs(folder).f_bavail == 0

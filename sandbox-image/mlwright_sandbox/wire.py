@@ -24,6 +24,8 @@ class Probe:
     locked: bool
     answers: tuple[str, ...] = ()
     network: tuple[tuple[str, int], ...] = ()
+    hidden: tuple[str, ...] = ()
+    """Files and folders between agent and grader: not to be read, and not to be written."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,10 @@ class Job:
     work_bytes: int
     submission: str = "submission.csv"
     """The file whose writing is a milestone."""
+    entrypoint: str = "script.py"
+    """The name that the script gets in the work folder."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Further files of the work folder, by name."""
     instrument: bool = True
     poll_memory: bool = True
     """Whether no control group holds the memory limit, so that the runner has to look."""
@@ -52,7 +58,8 @@ class Job:
         values = dict(message)
         if (probe := values.pop("probe")) is not None:
             network = tuple((host, port) for host, port in probe["network"])
-            values["probe"] = Probe(locked=probe["locked"], answers=tuple(probe["answers"]), network=network)
+            paths = {name: tuple(probe[name]) for name in ("answers", "hidden")}
+            values["probe"] = Probe(locked=probe["locked"], network=network, **paths)
         return cls(**values)
 
 

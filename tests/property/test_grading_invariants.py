@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlwright_api.metric_catalog import CATALOG, MetricInfo
 from mlwright_api.mltask import MetricSpec, MLTaskSpec, Split, SubmissionKind, SubmissionSpec, TaskReference
-from mlwright_api.results import GraderResult, Verdict
+from mlwright_api.results import GRADER_MESSAGE_BYTES, GraderResult, Verdict
 from mlwright_sandbox.answers import TaskAnswers, build_answers
-from mlwright_sandbox.grader import RESULT_BYTES, result_json
+from mlwright_sandbox.grader import result_json
 from mlwright_sandbox.grading import grade_bytes
 
 BOTH = (Split.REWARD, Split.SELECTION)
@@ -152,7 +152,7 @@ def check(result: GraderResult) -> None:
     assert (result.reason == "") == (result.verdict is Verdict.VALID)
     assert bool(result.scores) == (result.verdict in (Verdict.VALID, Verdict.TRIVIAL))
     assert all(math.isfinite(score) for score in result.scores.values())
-    assert len(result_json(result)) <= RESULT_BYTES
+    assert len(result_json(result)) <= GRADER_MESSAGE_BYTES
     assert GraderResult.model_validate_json(result_json(result), strict=True) == result
 
 

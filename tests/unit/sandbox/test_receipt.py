@@ -59,22 +59,59 @@ def test_an_unlocked_process_can_write_somewhere_and_the_check_says_so(
 
 def test_a_receipt_joins_both_attempts() -> None:
     made = make_receipt(
-        "Namespaces", unlocked={"A": None}, locked={"A": "denied", "B": "denied"}, seccomp=True
+        "Namespaces",
+        unlocked={"A": None},
+        locked={"A": "denied", "B": "denied"},
+        seccomp=True,
+        user_namespace=True,
     )
     first, second = made.checks
     assert (first.name, first.unlocked, first.locked, first.detail) == ("A", False, True, "denied")
     assert (second.unlocked, second.locked) == (None, True)
     assert made.isolated
+    assert made.user_namespace
     assert made.landlock_abi == kernel.landlock_abi()
 
 
 def test_one_attempt_that_succeeded_locked_is_not_isolated() -> None:
-    made = make_receipt("Lock", unlocked={}, locked={"A": "denied", "B": None}, seccomp=True)
+    made = make_receipt(
+        "Lock", unlocked={}, locked={"A": "denied", "B": None}, seccomp=True, user_namespace=False
+    )
     assert not made.isolated
     assert not made.user_namespace
     assert made.checks[1].detail == "succeeded"
 
 
 def test_plain_processes_have_no_checks_and_are_not_isolated() -> None:
-    made = make_receipt("Plain", unlocked={}, locked={}, seccomp=False)
+    made = make_receipt("Plain", unlocked={}, locked={}, seccomp=False, user_namespace=False)
     assert (made.checks, made.isolated) == ([], False)
+
+
+@pytest.mark.parametrize(
+    ("uid_map", "own"),
+    [
+        ("         0          0 4294967295\n", False),
+        ("         0 3505848320      65536\n", True),
+        ("     65532      65532          1\n", True),
+        ("", True),
+    ],
+)
+def test_a_user_namespace_is_one_that_does_not_map_everybody(uid_map: str, own: bool) -> None:
+    assert receipt.in_user_namespace(uid_map) is own
+
+
+def test_control_files_are_tried_only_where_there_are_some(tmp_path: Path) -> None:
+    assert "ControlUnreachable" not in attempts(Probe(locked=False, network=NOWHERE))
+    gone = Probe(locked=False, network=NOWHERE, hidden=(str(tmp_path / "gone"),))
+    assert attempts(gone)["ControlUnreachable"] == "No such file or directory"
+
+
+@pytest.mark.parametrize("reachable", ["lock", ""])
+def test_a_control_file_or_folder_that_can_be_opened_is_a_check_that_failed(
+    tmp_path: Path, reachable: str
+) -> None:
+    (tmp_path / "lock").write_text("h")
+    probe = Probe(locked=False, network=NOWHERE, hidden=(str(tmp_path / "gone"), str(tmp_path / reachable)))
+    assert attempts(probe)["ControlUnreachable"] is None
+    assert (tmp_path / "lock").read_text() == "h"
+    assert len(list(tmp_path.iterdir())) == 1

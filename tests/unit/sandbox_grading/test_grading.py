@@ -14,7 +14,7 @@ from mlwright_api.results import Verdict
 from mlwright_sandbox.answers import TaskAnswers
 from mlwright_sandbox.backend import TaskMounts
 from mlwright_sandbox.errors import AnswersError
-from mlwright_sandbox.grading import answers_for, grade_bytes, grade_folder_fd
+from mlwright_sandbox.grading import answers_for, grade_bytes, grade_folder
 
 BOTH = (Split.REWARD, Split.SELECTION)
 MakeAnswers = Callable[..., TaskAnswers]
@@ -220,7 +220,8 @@ def test_a_work_folder_is_graded_through_its_descriptor(make_task: MakeTask, tmp
     work.mkdir()
     (work / "submission.csv").write_bytes(submission(1, 2, 3, 5, 5, 7))
     descriptor = os.open(work, os.O_RDONLY)
-    result = grade_folder_fd(task, descriptor, (Split.REWARD, Split.SELECTION, Split.FINAL))
+    splits = (Split.REWARD, Split.SELECTION, Split.FINAL)
+    result = grade_folder(answers_for(task, splits), descriptor, splits)
     os.close(descriptor)
     assert result.scores == {
         Split.REWARD: 0.0,
@@ -233,6 +234,6 @@ def test_a_missing_file_has_the_verdict_missing_and_no_digest(make_task: MakeTas
     work = tmp_path / "work"
     work.mkdir()
     descriptor = os.open(work, os.O_RDONLY)
-    result = grade_folder_fd(make_task(), descriptor, BOTH)
+    result = grade_folder(answers_for(make_task(), BOTH), descriptor, BOTH)
     os.close(descriptor)
     assert (result.verdict, result.digest) == (Verdict.MISSING, "")
