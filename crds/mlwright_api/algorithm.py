@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from mlwright_api.base import ApiModel
 from mlwright_api.bounds import Coefficient, Fraction, Rate, Updates
-from mlwright_api.violations import Violation, enforce
+from mlwright_api.violations import Cel, Rule, Violation, rule
 
 
 class KlPenalty(ApiModel):
@@ -105,24 +105,50 @@ class Algorithm(ApiModel):
     """Cap of the correction for rows that older policies sampled."""
     duration_weighting: DurationWeighting = DurationWeighting()
 
-    @model_validator(mode="after")
-    def _fields_fit(self) -> Self:
-        return enforce(self, [_batch_rule, _clip_rule, _warmup_rule, _kl_rule])
+    @classmethod
+    def rules(cls) -> tuple[Rule[Any], ...]:
+        return _minibatch_fits, _clips_in_order, _warmup_ends, _adaptive_kl_starts
 
 
-def _batch_rule(algorithm: Algorithm) -> Iterator[Violation]:
+@rule(
+    Cel(
+        "!has(self.batchSize) || !has(self.minibatchSize) || self.minibatchSize <= self.batchSize",
+        field="minibatchSize",
+        message="must be at most batchSize ({self.batchSize}), not {self.minibatchSize}",
+    )
+)
+def _minibatch_fits(algorithm: Algorithm) -> Iterator[Violation]:
     batch, minibatch = algorithm.batch_size, algorithm.minibatch_size
     if batch is not None and minibatch is not None and minibatch > batch:
         yield Violation("minibatchSize", f"must be at most batchSize ({batch}), not {minibatch}")
 
 
-def _clip_rule(algorithm: Algorithm) -> Iterator[Violation]:
+@rule(
+    Cel(
+        "!has(self.clipRangeHigh) || self.clipRangeHigh >= self.?clipRange.orValue(0.2)",
+        field="clipRangeHigh",
+        message="must be at least clipRange ({self.?clipRange.orValue(0.2)}), not {self.clipRangeHigh}",
+    )
+)
+def _clips_in_order(algorithm: Algorithm) -> Iterator[Violation]:
     low, high = algorithm.clip_range, algorithm.clip_range_high
     if high is not None and high < low:
         yield Violation("clipRangeHigh", f"must be at least clipRange ({low:g}), not {high:g}")
 
 
-def _warmup_rule(algorithm: Algorithm) -> Iterator[Violation]:
+@rule(
+    Cel(
+        "self.scheduler.warmupUpdates < self.updates",
+        field="scheduler.warmupUpdates",
+        message="must be less than updates ({self.updates}), not {self.scheduler.warmupUpdates}",
+    ),
+    Cel(
+        "self.criticWarmupUpdates < self.updates",
+        field="criticWarmupUpdates",
+        message="must be less than updates ({self.updates}), not {self.criticWarmupUpdates}",
+    ),
+)
+def _warmup_ends(algorithm: Algorithm) -> Iterator[Violation]:
     for field, warmup in (
         ("scheduler.warmupUpdates", algorithm.scheduler.warmup_updates),
         ("criticWarmupUpdates", algorithm.critic_warmup_updates),
@@ -131,6 +157,13 @@ def _warmup_rule(algorithm: Algorithm) -> Iterator[Violation]:
             yield Violation(field, f"must be less than updates ({algorithm.updates}), not {warmup}")
 
 
-def _kl_rule(algorithm: Algorithm) -> Iterator[Violation]:
+@rule(
+    Cel(
+        "!has(self.kl.target) || self.kl.?coefficient.orValue(0.001) > 0.0",
+        field="kl.coefficient",
+        message="must be greater than 0 where kl.target adapts it",
+    )
+)
+def _adaptive_kl_starts(algorithm: Algorithm) -> Iterator[Violation]:
     if algorithm.kl.target is not None and algorithm.kl.coefficient == 0:
         yield Violation("kl.coefficient", "must be greater than 0 where kl.target adapts it")

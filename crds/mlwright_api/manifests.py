@@ -1,8 +1,7 @@
-"""Manifests as files: read with errors that say where and what, written in one canonical form, digested."""
+"""Manifests as files: read with errors that say where and what, written in one canonical form."""
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 from collections.abc import Iterable, Iterator
@@ -19,7 +18,7 @@ from mlwright_api.consistency import check_task
 from mlwright_api.documents import Document, DocumentError, FieldPath, read_documents
 from mlwright_api.errors import ManifestError, Problem
 from mlwright_api.explanations import dotted, explain, parse_path, unknown
-from mlwright_api.mltask import MLTask, MLTaskSpec
+from mlwright_api.mltask import MLTask
 from mlwright_api.presets import PresetError, resolve
 from mlwright_api.rollout import Rollout
 from mlwright_api.trainingrun import TrainingRun
@@ -130,17 +129,13 @@ def _whole_numbers(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
 
 
-def task_digest(spec: MLTaskSpec) -> str:
-    """`sha256:...` over the canonical JSON of an MLTask's spec: sorted keys, no spaces, values that are defaults
-    left out, so that it makes no difference whether they were written, nor whether a later version has more.
-    """
-    canonical = wire(spec, defaults=False)
-    text = json.dumps(canonical, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-
-
 def dump_manifest(manifest: Manifest) -> str:
     """Canonical YAML of an object, defaults included; `parse_manifests` gives back an equal object."""
+    return dump_yaml(wire(manifest))
+
+
+def dump_yaml(value: Any) -> str:
+    """YAML of plain values in their order, which readers of YAML 1.1 and 1.2 understand alike."""
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
     yaml.allow_unicode = True
@@ -148,7 +143,7 @@ def dump_manifest(manifest: Manifest) -> str:
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # annotated as None upstream
     yaml.Representer = _Representer
     stream = io.StringIO()
-    yaml.dump(wire(manifest), stream)
+    yaml.dump(value, stream)
     return stream.getvalue()
 
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from enum import StrEnum
 from itertools import combinations
 from pathlib import PurePosixPath
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field
 
-from mlwright_api.base import ApiModel, ApiVersion, DnsName, ObjectMeta, Text
-from mlwright_api.patterns import CSV_NAME, METRIC_NAME
+from mlwright_api.base import DISTINCT, ApiModel, ApiVersion, Conditions, DnsName, ObjectMeta, Text
+from mlwright_api.patterns import CSV_NAME, DIGEST, METRIC_NAME
 from mlwright_api.quantities import PositiveQuantity, Quantity
-from mlwright_api.violations import Violation, enforce, exactly_one, first_duplicate
+from mlwright_api.violations import Cel, Rule, Violation, exactly_one, first_duplicate, rule
 
 ColumnName = Annotated[str, Field(min_length=1, max_length=128)]
 
@@ -61,16 +61,26 @@ class SubmissionSpec(ApiModel):
     """Written by the script into its working directory."""
     id_column: ColumnName = "id"
     """As in the sample submission."""
-    target_columns: Annotated[list[ColumnName], Field(min_length=1, max_length=1024)]
+    target_columns: Annotated[
+        list[ColumnName], Field(min_length=1, max_length=1024, json_schema_extra=DISTINCT)
+    ]
     """One, or one a class (probabilities), or one a target."""
     kind: SubmissionKind
     """Labels, probabilities in [0, 1], or numbers."""
 
-    @model_validator(mode="after")
-    def _columns_are_distinct(self) -> Self:
-        return enforce(self, [_distinct_columns])
+    @classmethod
+    def rules(cls) -> tuple[Rule[Any], ...]:
+        return (_distinct_columns,)
 
 
+# That no column comes twice is said by the list's type.
+@rule(
+    Cel(
+        "!(self.idColumn in self.targetColumns)",
+        field="targetColumns",
+        message="must not contain the idColumn '{self.idColumn}'",
+    )
+)
 def _distinct_columns(submission: SubmissionSpec) -> Iterator[Violation]:
     columns = submission.target_columns
     if submission.id_column in columns:
@@ -87,13 +97,22 @@ class ClaimSource(ApiModel):
     path: Annotated[str, Field(max_length=512)] = ""
     """Relative to the claim's root, without `..`."""
 
-    @field_validator("path")
     @classmethod
-    def _relative(cls, path: str) -> str:
-        parsed = PurePosixPath(path)
-        if parsed.is_absolute() or ".." in parsed.parts:
-            raise ValueError("must be relative to the claim and must not contain '..'")
-        return path
+    def rules(cls) -> tuple[Rule[Any], ...]:
+        return (_relative_path,)
+
+
+@rule(
+    Cel(
+        "!self.path.startsWith('/') && !('..' in self.path.split('/'))",
+        field="path",
+        message="must be relative to the claim and must not contain '..'",
+    )
+)
+def _relative_path(claim: ClaimSource) -> Iterator[Violation]:
+    path = PurePosixPath(claim.path)
+    if path.is_absolute() or ".." in path.parts:
+        yield Violation("path", "must be relative to the claim and must not contain '..'")
 
 
 class DataVolume(ApiModel):
@@ -105,9 +124,9 @@ class DataVolume(ApiModel):
     config_map: DnsName | None = None
     """For tiny tasks: at most 1 MiB."""
 
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        return enforce(self, [lambda source: exactly_one(source, "image", "claim", "configMap")])
+    @classmethod
+    def rules(cls) -> tuple[Rule[Any], ...]:
+        return (exactly_one("image", "claim", "configMap"),)
 
 
 class TaskData(ApiModel):
@@ -120,11 +139,29 @@ class TaskData(ApiModel):
     sealed: DataVolume | None = None
     """Answers for Final: mounted nowhere until a run has ended."""
 
-    @model_validator(mode="after")
-    def _separate(self) -> Self:
-        return enforce(self, [_separate_volumes])
+    @classmethod
+    def rules(cls) -> tuple[Rule[Any], ...]:
+        return (_separate_volumes,)
 
 
+def _apart(one: str, other: str) -> Cel:
+    """Claims by name and folder (`a/./b/` is `/a/b/`), other sources as a whole."""
+    given = " && ".join(f"has(self.{name})" for name in (one, other) if name == "sealed") or "true"
+    first, second = f"self.{one}", f"self.{other}"
+    same_claim = f"has({first}.claim) && has({second}.claim) && {first}.claim.name == {second}.claim.name"
+    here, there = (
+        f"('/' + {data}.claim.path.split('/').filter(x, x != '' && x != '.').map(x, x + '/').join())"
+        for data in (first, second)
+    )
+    inside = f"{here}.startsWith({there}) || {there}.startsWith({here})"
+    return Cel(
+        f"!({given}) || !({same_claim} ? ({inside}) : {first} == {second})",
+        field=other,
+        message=f"must be apart from {one}: one must not contain the other",
+    )
+
+
+@rule(_apart("public", "private"), _apart("public", "sealed"), _apart("private", "sealed"))
 def _separate_volumes(data: TaskData) -> Iterator[Violation]:
     """Whoever mounts one folder must not see another inside of it."""
     named = [("public", data.public), ("private", data.private), ("sealed", data.sealed)]
@@ -180,12 +217,24 @@ class SplitSpec(ApiModel):
     column: ColumnName | None = None
     """Of the public data: the group or the time; required by Group and Time, and only there."""
 
-    @model_validator(mode="after")
-    def _column_where_needed(self) -> Self:
-        return enforce(self, [_column_rule])
+    @classmethod
+    def rules(cls) -> tuple[Rule[Any], ...]:
+        return (_column_where_needed,)
 
 
-def _column_rule(splits: SplitSpec) -> Iterator[Violation]:
+@rule(
+    Cel(
+        "has(self.column) || !(self.strategy in ['Group', 'Time'])",
+        field="column",
+        message="is required with strategy {self.strategy}",
+    ),
+    Cel(
+        "!has(self.column) || self.strategy in ['Group', 'Time']",
+        field="column",
+        message="is only for the strategies Group and Time, not {self.strategy}",
+    ),
+)
+def _column_where_needed(splits: SplitSpec) -> Iterator[Violation]:
     needed = splits.strategy in ("Group", "Time")
     if needed and splits.column is None:
         yield Violation("column", f"is required with strategy {splits.strategy}")
@@ -209,6 +258,17 @@ class MLTaskSpec(ApiModel):
     reference: TaskReference
 
 
+class MLTaskStatus(ApiModel):
+    """Written by the operator."""
+
+    digest: Annotated[str, Field(pattern=DIGEST, max_length=71)] | None = None
+    """Of the spec: what a Rollout's taskRef.digest must be."""
+    sample_scores: dict[Split, float] = {}
+    """Of the sample submission, as a real grader saw it: the data and the answers belong together."""
+    conditions: Conditions = []
+    """Ready: whether scripts can be run and graded, and if not why."""
+
+
 class MLTask(ApiModel):
     """A machine-learning task."""
 
@@ -216,3 +276,4 @@ class MLTask(ApiModel):
     kind: Literal["MLTask"]
     metadata: ObjectMeta
     spec: MLTaskSpec
+    status: MLTaskStatus | None = None

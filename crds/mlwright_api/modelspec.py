@@ -3,31 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from mlwright_api.base import ApiModel, Text
+from mlwright_api.base import DISTINCT, ApiModel, Text
 from mlwright_api.mltask import ClaimSource
 from mlwright_api.patterns import HUB_NAME
-from mlwright_api.violations import Violation, enforce, exactly_one
+from mlwright_api.violations import Cel, Rule, Violation, exactly_one, first_duplicate, rule
+
+ALL_LINEAR = "all-linear"
+"""Stands in `targetModules` for every linear layer but the output, as PEFT has it."""
+_NAMES_ITS_TYPE: dict[str, Any] = {
+    "properties": {
+        "model_type": {
+            "type": "string",
+            "maxLength": 128,
+            "description": "A transformers architecture such as qwen2.",
+        }
+    },
+    "required": ["model_type"],
+}
 
 
 class ScratchModel(ApiModel):
     """A model with random weights, made by the learner; its tokenizer is trained on the fine-tuning examples."""
 
     config: Annotated[
-        dict[Annotated[str, Field(min_length=1, max_length=128)], Any], Field(min_length=1, max_length=64)
+        dict[Annotated[str, Field(min_length=1, max_length=128)], Any],
+        Field(min_length=1, max_length=64, json_schema_extra=_NAMES_ITS_TYPE),
     ]
     """A Hugging Face configuration: model_type and its sizes (vocab_size and token ids are filled in)."""
     vocabulary_size: Annotated[int, Field(ge=300, le=200_000)] = 1024
     """Tokens of the trained tokenizer."""
 
-    @model_validator(mode="after")
-    def _names_its_type(self) -> Self:
-        return enforce(self, [_model_type_given])
+    @classmethod
+    def rules(cls) -> tuple[Rule[Any], ...]:
+        return (_model_type_given,)
 
 
+# In a CRD the schema says it: json_schema_extra of `config`.
+@rule()
 def _model_type_given(scratch: ScratchModel) -> Iterator[Violation]:
     if not isinstance(scratch.config.get("model_type"), str):
         yield Violation("config.model_type", "is required: a transformers architecture such as qwen2")
@@ -47,10 +63,9 @@ class ModelSource(ApiModel):
     scratch: ScratchModel | None = None
     """Random weights; needs fineTuning."""
 
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        names = ("hub", "claim", "image", "path", "scratch")
-        return enforce(self, [lambda source: exactly_one(source, *names)])
+    @classmethod
+    def rules(cls) -> tuple[Rule[Any], ...]:
+        return (exactly_one("hub", "claim", "image", "path", "scratch"),)
 
 
 class Lora(ApiModel):
@@ -60,10 +75,28 @@ class Lora(ApiModel):
     """Of the two factors."""
     alpha: Annotated[float, Field(gt=0, le=65_536)] = 32
     """Adapters are scaled by alpha / rank."""
-    target_modules: Annotated[list[Text], Field(min_length=1, max_length=64)] | Literal["all-linear"] = (
-        "all-linear"
+    target_modules: Annotated[list[Text], Field(min_length=1, max_length=64, json_schema_extra=DISTINCT)] = [
+        ALL_LINEAR
+    ]
+    """Names of modules, or all-linear alone: every linear layer but the output."""
+
+    @classmethod
+    def rules(cls) -> tuple[Rule[Any], ...]:
+        return (_all_or_some,)
+
+
+@rule(
+    Cel(
+        f"!('{ALL_LINEAR}' in self.targetModules) || self.targetModules.size() == 1",
+        field="targetModules",
+        message=f"must be {ALL_LINEAR} alone, or names of modules",
     )
-    """Names of modules, or all-linear: every linear layer but the output."""
+)
+def _all_or_some(lora: Lora) -> Iterator[Violation]:
+    if twice := first_duplicate(lora.target_modules):
+        yield Violation("targetModules", f"must be distinct, but {twice!r} comes twice")
+    elif ALL_LINEAR in lora.target_modules and len(lora.target_modules) > 1:
+        yield Violation("targetModules", f"must be {ALL_LINEAR} alone, or names of modules")
 
 
 class ModelSpec(ApiModel):
@@ -79,11 +112,23 @@ class ModelSpec(ApiModel):
     lora: Lora | None = None
     """Train adapters only; default: all weights."""
 
-    @model_validator(mode="after")
-    def _scratch_is_whole(self) -> Self:
-        return enforce(self, [_nothing_beside_scratch])
+    @classmethod
+    def rules(cls) -> tuple[Rule[Any], ...]:
+        return (_nothing_beside_scratch,)
 
 
+@rule(
+    Cel(
+        "!has(self.source.scratch) || !has(self.tokenizer)",
+        field="tokenizer",
+        message="is refused with source.scratch, which trains a tokenizer of its own",
+    ),
+    Cel(
+        "!has(self.source.scratch) || !has(self.lora)",
+        field="lora",
+        message="is refused with source.scratch: adapters on random weights learn nothing",
+    ),
+)
 def _nothing_beside_scratch(model: ModelSpec) -> Iterator[Violation]:
     if model.source.scratch is None:
         return

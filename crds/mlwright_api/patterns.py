@@ -10,7 +10,7 @@ DNS_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 METRIC_NAME = r"^[a-z][a-z0-9_]*$"
 CSV_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*\.csv$"
 FILE_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
-HUB_NAME = r"^[\w.-]+(/[\w.-]+)?(@[\w./-]+)?$"
+HUB_NAME = r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?(@[A-Za-z0-9_./-]+)?$"
 DIGEST = r"^sha256:[0-9a-f]{64}$"
 
 IN_WORDS: Mapping[str, str] = MappingProxyType(

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from mlwright_api.base import ApiModel
 from mlwright_api.errors import ApiError
 from mlwright_api.explanations import Explanation, dotted, explain
-from mlwright_api.trainingrun import CollectionMode, TrainingRunSpec, WeightingMode
+from mlwright_api.trainingrun import DEFAULT_BATCH_SIZE, CollectionMode, TrainingRunSpec, WeightingMode
 from mlwright_api.violations import Violation
 
 Values = Mapping[str, Any]
@@ -24,7 +24,7 @@ Values = Mapping[str, Any]
 
 DESIGN_DEFAULTS: Values = MappingProxyType(
     {
-        "algorithm.batch_size": 128,
+        "algorithm.batch_size": DEFAULT_BATCH_SIZE,
         "algorithm.epochs": 1,
         "algorithm.learning_rate": 1e-6,
         "algorithm.critic_learning_rate": 1e-5,

@@ -1,4 +1,4 @@
-"""Kubernetes quantities: "500m", "2Gi", "1e3", 1.5."""
+"""Kubernetes quantities: "500m", "2Gi", "1e3", 4."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import re
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
+
+from mlwright_api.violations import Cel
 
 PATTERN = r"^([0-9]{1,15})(\.[0-9]{1,9})?(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][-+]?[0-9]{1,2})?$"
 
@@ -30,6 +32,16 @@ class Quantity(str):
         """The amount rounded up to whole units."""
         return int(self._exact().to_integral_value(rounding="ROUND_CEILING"))
 
+    @property
+    def milli(self) -> int:
+        """The amount in thousandths, rounded up: millicores."""
+        return int((self._exact() * 1000).to_integral_value(rounding="ROUND_CEILING"))
+
+    @property
+    def exact(self) -> Decimal:
+        """The amount in base units, without rounding: `value` for comparisons."""
+        return self._exact()
+
     def _exact(self) -> Decimal:
         match = _FORM.match(self)
         if match is None:
@@ -51,13 +63,16 @@ class Quantity(str):
     def __get_pydantic_json_schema__(
         cls, _schema: core_schema.CoreSchema, _handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        return {"type": ["integer", "number", "string"], "pattern": PATTERN, "format": "quantity"}
+        return {"type": ["integer", "string"], "pattern": PATTERN, "maxLength": 32, "format": "quantity"}
 
     @classmethod
     def _validate(cls, raw: object) -> Quantity:
         if isinstance(raw, bool) or not isinstance(raw, str | int | float):
             raise ValueError("must be a quantity such as 500m, 2Gi or 1.5")
-        quantity = cls(raw)
+        if isinstance(raw, float) and not raw.is_integer():
+            # A CRD can say "an integer or text", but not "a number or text".
+            raise ValueError(f'must be a quantity, in quotes where it is no whole number: "{raw}"')
+        quantity = cls(raw if isinstance(raw, str) else int(raw))
         quantity._exact()
         return quantity
 
@@ -68,4 +83,16 @@ def _positive(quantity: Quantity) -> Quantity:
     return quantity
 
 
-PositiveQuantity = Annotated[Quantity, AfterValidator(_positive)]
+POSITIVE = Cel(
+    "type(self) == string ? self.matches('^[0-9.]*[1-9]') : self > 0",
+    message="must be greater than 0",
+)
+PositiveQuantity = Annotated[
+    Quantity,
+    AfterValidator(_positive),
+    Field(
+        json_schema_extra={
+            "x-kubernetes-validations": [{"rule": POSITIVE.expression, "message": POSITIVE.message}]
+        }
+    ),
+]

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from mlwright_api.base import ApiModel, ApiVersion, Condition, DnsLabel, DnsName, ObjectMeta
+from mlwright_api.base import (
+    DISTINCT,
+    ApiModel,
+    ApiVersion,
+    Conditions,
+    DnsLabel,
+    DnsName,
+    ObjectMeta,
+    keyed_by,
+)
 from mlwright_api.bounds import NotNegative
 from mlwright_api.mltask import Split, TaskLimits
 from mlwright_api.patterns import DIGEST, FILE_NAME
-from mlwright_api.results import MILESTONES, Milestone, Receipt
-from mlwright_api.violations import Violation, enforce, first_duplicate
+from mlwright_api.results import MILESTONES, OUTPUT_TAIL_BYTES, Milestone, Receipt
+from mlwright_api.violations import Cel, Rule, Violation, first_duplicate, rule
 
 FILES_BYTES = 128 * 1024
 
@@ -72,7 +81,7 @@ class TaskReferenceTo(ApiModel):
 
     name: DnsName
     """Of the task, in the same namespace."""
-    digest: Annotated[str, Field(pattern=DIGEST)]
+    digest: Annotated[str, Field(pattern=DIGEST, max_length=71)]
     """Over the canonical JSON of the MLTask's spec."""
 
 
@@ -95,7 +104,8 @@ class RolloutSpec(ApiModel):
     """A sandbox profile, owned by the platform."""
     policy_version: Annotated[int, Field(ge=0)] = 0
     """Of the policy that wrote the script."""
-    files: Annotated[list[ScriptFile], Field(min_length=1, max_length=16)]
+    files: Annotated[list[ScriptFile], Field(min_length=1, max_length=16, json_schema_extra=keyed_by("path"))]
+    """Of the work folder, at most 128 KiB of UTF-8 together."""
     entrypoint: Annotated[str, Field(max_length=128)] = "script.py"
     """The file that is run."""
     limits: TaskLimits | None = None
@@ -108,14 +118,32 @@ class RolloutSpec(ApiModel):
     """Whether a valid submission left by an Error or a Timeout counts."""
     infrastructure_retries: Annotated[int, Field(ge=0, le=100)] = 3
     """Further attempts of the same script after failures that are not its own."""
-    splits: Annotated[list[Split], Field(min_length=1, max_length=2)] = [Split.REWARD, Split.SELECTION]
+    splits: Annotated[list[Split], Field(min_length=1, max_length=2, json_schema_extra=DISTINCT)] = [
+        Split.REWARD,
+        Split.SELECTION,
+    ]
+    """What is graded: Reward, Selection or both."""
 
-    @model_validator(mode="after")
-    def _files_fit(self) -> Self:
-        return enforce(self, [_file_rules, _split_rules])
+    @classmethod
+    def rules(cls) -> tuple[Rule[Any], ...]:
+        return _files_fit, _splits_are_open
 
 
-def _file_rules(spec: RolloutSpec) -> Iterator[Violation]:
+# That no path comes twice is said by the list's type; so it is of splits.
+@rule(
+    Cel(
+        f"self.files.map(file, size(bytes(file.content))).sum() <= {FILES_BYTES}",
+        field="files",
+        message=f"must be at most {FILES_BYTES} bytes together, not "
+        "{self.files.map(file, size(bytes(file.content))).sum()}",
+    ),
+    Cel(
+        "self.files.exists(file, file.path == self.entrypoint)",
+        field="entrypoint",
+        message="must be one of files ({self.files.map(file, file.path).join(', ')}), not '{self.entrypoint}'",
+    ),
+)
+def _files_fit(spec: RolloutSpec) -> Iterator[Violation]:
     paths = [file.path for file in spec.files]
     size = sum(len(file.content.encode(errors="surrogatepass")) for file in spec.files)
     if size > FILES_BYTES:
@@ -126,7 +154,14 @@ def _file_rules(spec: RolloutSpec) -> Iterator[Violation]:
         yield Violation("entrypoint", f"must be one of files ({', '.join(paths)}), not {spec.entrypoint!r}")
 
 
-def _split_rules(spec: RolloutSpec) -> Iterator[Violation]:
+@rule(
+    Cel(
+        "!('Final' in self.splits)",
+        field="splits",
+        message="must be of Reward, Selection: Final is graded once, after the run has ended",
+    )
+)
+def _splits_are_open(spec: RolloutSpec) -> Iterator[Violation]:
     if Split.FINAL in spec.splits:
         yield Violation(
             "splits", "must be of Reward, Selection: Final is graded once, after the run has ended"
@@ -153,9 +188,10 @@ class RolloutSeconds(ApiModel):
 class RolloutStatus(ApiModel):
     """Written by the operator (in a cluster) or by a local backend."""
 
-    attempt: Annotated[int, Field(ge=1)] = 1
-    """Further attempts follow failures of the infrastructure."""
+    attempt: Annotated[int, Field(ge=0)] = 0
+    """The last that was begun, from 1; 0: none. Further ones follow failures of the infrastructure."""
     outcome: Outcome | None = None
+    """How it ended; absent until then."""
     reason: Annotated[str, Field(max_length=1024)] = ""
     """One line; empty where there is nothing to say."""
     scores: dict[Split, float] = {}
@@ -165,11 +201,13 @@ class RolloutStatus(ApiModel):
     exit_code: int | None = None
     """Of the script; absent when a signal or the runner ended it."""
     seconds: RolloutSeconds = RolloutSeconds()
-    output_tail: str = ""
+    """Where its time went."""
+    output_tail: Annotated[str, Field(max_length=OUTPUT_TAIL_BYTES)] = ""
     """The end of what the script printed, at most 2 KiB."""
     isolation: Receipt | None = None
     """What the sandbox could not do."""
-    conditions: Annotated[list[Condition], Field(max_length=32)] = []
+    conditions: Conditions = []
+    """Accepted, Started and Finished."""
 
 
 class Rollout(ApiModel):

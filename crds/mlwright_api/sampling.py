@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from mlwright_api.base import ApiModel, Text
 from mlwright_api.bounds import Coefficient, Count, Fraction, Rate, Tokens
 from mlwright_api.mltask import ClaimSource
-from mlwright_api.violations import RuleViolations, Violation, enforce, exactly_one
+from mlwright_api.violations import Cel, Rule, RuleViolations, Violation, exactly_one, rule
 
 Template = Annotated[str, Field(min_length=1, max_length=65_536)]
 
@@ -80,12 +80,24 @@ class Collection(ApiModel):
     infrastructure_retries: Annotated[int, Field(ge=0, le=10)] = 3
     """Further attempts of the same script after failures that are not its own."""
 
-    @model_validator(mode="after")
-    def _window_has_seconds(self) -> Self:
-        return enforce(self, [_window_rule])
+    @classmethod
+    def rules(cls) -> tuple[Rule[Any], ...]:
+        return (_window_has_seconds,)
 
 
-def _window_rule(collection: Collection) -> Iterator[Violation]:
+@rule(
+    Cel(
+        "self.mode != 'Window' || has(self.windowSeconds)",
+        field="windowSeconds",
+        message="is required with mode Window",
+    ),
+    Cel(
+        "self.mode == 'Window' || !has(self.windowSeconds)",
+        field="windowSeconds",
+        message="is only for mode Window, not {self.mode}",
+    ),
+)
+def _window_has_seconds(collection: Collection) -> Iterator[Violation]:
     window = collection.mode is CollectionMode.WINDOW
     if window and collection.window_seconds is None:
         yield Violation("windowSeconds", "is required with mode Window")
@@ -129,10 +141,9 @@ class ExamplesSource(ApiModel):
     generator: Annotated[str, Field(min_length=1, max_length=63)] | None = None
     """A shipped name."""
 
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        names = ("claim", "image", "path", "generator")
-        return enforce(self, [lambda source: exactly_one(source, *names)])
+    @classmethod
+    def rules(cls) -> tuple[Rule[Any], ...]:
+        return (exactly_one("claim", "image", "path", "generator"),)
 
 
 class FineTuning(ApiModel):
@@ -174,11 +185,18 @@ class Evaluation(ApiModel):
     samples: Annotated[int, Field(ge=0, le=65_536)] = 0
     """Fresh, awaited draft samples, kept for the sealed grading; 0: none."""
 
-    @model_validator(mode="after")
-    def _samples_to_evaluate(self) -> Self:
-        return enforce(self, [_samples_rule])
+    @classmethod
+    def rules(cls) -> tuple[Rule[Any], ...]:
+        return (_samples_to_evaluate,)
 
 
-def _samples_rule(evaluation: Evaluation) -> Iterator[Violation]:
+@rule(
+    Cel(
+        "self.everyUpdates == 0 || self.samples > 0",
+        field="samples",
+        message="must be at least 1 where everyUpdates is given",
+    )
+)
+def _samples_to_evaluate(evaluation: Evaluation) -> Iterator[Violation]:
     if evaluation.every_updates > 0 and evaluation.samples == 0:
         yield Violation("samples", "must be at least 1 where everyUpdates is given")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from mlwright_api.algorithm import Algorithm, DurationWeighting, KlPenalty, Scheduler, WeightingMode
-from mlwright_api.base import ApiModel, ApiVersion, Condition, DnsLabel, DnsName, ObjectMeta
+from mlwright_api.base import ApiModel, ApiVersion, Conditions, DnsLabel, DnsName, ObjectMeta, keyed_by
 from mlwright_api.bounds import Fraction, NotNegative, Seconds
 from mlwright_api.modelspec import Lora, ModelSource, ModelSpec, ScratchModel
+from mlwright_api.results import MILESTONES
 from mlwright_api.reward_order import WORST_NORMALIZED, broken_order
 from mlwright_api.sampling import (
     Checkpoint,
@@ -26,7 +27,7 @@ from mlwright_api.sampling import (
     RewardSpec,
     Sampling,
 )
-from mlwright_api.violations import Violation, enforce, first_duplicate
+from mlwright_api.violations import Cel, Rule, Violation, first_duplicate, rule
 from mlwright_api.workloads import ClaimTemplate, Inference, Storage, Toleration, Workload
 
 # Everything that a run is described by can be imported from here.
@@ -94,7 +95,7 @@ class TrainingRunSpec(ApiModel):
     """A paper's settings for what is left out below (arXiv 2509.01684)."""
     weight: Annotated[float, Field(gt=0, le=1000)] = 1
     """Share of sandboxes among the runs of a cluster."""
-    tasks: Annotated[list[RunTask], Field(min_length=1, max_length=256)]
+    tasks: Annotated[list[RunTask], Field(min_length=1, max_length=256, json_schema_extra=keyed_by("name"))]
     """Distinct by name."""
     model: ModelSpec
     algorithm: Algorithm = Algorithm()
@@ -114,28 +115,41 @@ class TrainingRunSpec(ApiModel):
     checkpoint: Checkpoint = Checkpoint()
     evaluation: Evaluation = Evaluation()
 
-    @model_validator(mode="after")
-    def _blocks_fit(self) -> Self:
-        return enforce(
-            self,
-            [
-                _distinct_tasks,
-                _window_closes_batch,
-                _weights_need_window,
-                _in_flight_rule,
-                _scratch_needs_examples,
-                _lengths_fit,
-                _one_collector,
-                _failures_rank_last,
-            ],
+    @classmethod
+    def rules(cls) -> tuple[Rule[Any], ...]:
+        return (
+            _distinct_tasks,
+            _window_closes_batch,
+            _minibatch_fits_default,
+            _weights_need_window,
+            _in_flight_fits,
+            _scratch_needs_examples,
+            _lengths_fit,
+            _one_collector,
+            _failures_rank_last,
         )
 
 
+DEFAULT_BATCH_SIZE = 128
+"""Rows an update where neither a window nor the user says otherwise."""
+_BATCH = f"self.algorithm.?batchSize.orValue({DEFAULT_BATCH_SIZE})"
+_MODE = "self.collection.mode"
+
+
+# In a CRD the list's type says it.
+@rule()
 def _distinct_tasks(spec: TrainingRunSpec) -> Iterator[Violation]:
     if twice := first_duplicate(task.name for task in spec.tasks):
         yield Violation("tasks", f"names must be distinct, but {twice} comes twice")
 
 
+@rule(
+    Cel(
+        f"{_MODE} != 'Window' || !has(self.algorithm.batchSize)",
+        field="algorithm.batchSize",
+        message="is refused with collection.mode Window: the clock closes the batch",
+    )
+)
 def _window_closes_batch(spec: TrainingRunSpec) -> Iterator[Violation]:
     if spec.collection.mode is CollectionMode.WINDOW and spec.algorithm.batch_size is not None:
         yield Violation(
@@ -143,6 +157,28 @@ def _window_closes_batch(spec: TrainingRunSpec) -> Iterator[Violation]:
         )
 
 
+@rule(
+    Cel(
+        f"{_MODE} == 'Window' || has(self.algorithm.batchSize) || !has(self.algorithm.minibatchSize) "
+        f"|| self.algorithm.minibatchSize <= {DEFAULT_BATCH_SIZE}",
+        field="algorithm.minibatchSize",
+        message=f"must be at most batchSize ({DEFAULT_BATCH_SIZE}), not {{self.algorithm.minibatchSize}}",
+    )
+)
+def _minibatch_fits_default(_: TrainingRunSpec) -> tuple[Violation, ...]:
+    """In Python the default is filled in first: `resolve` validates again."""
+    return ()
+
+
+@rule(
+    Cel(
+        f"self.algorithm.durationWeighting.?mode.orValue('None') == 'None' || {_MODE} == 'Window' "
+        "|| self.algorithm.durationWeighting.force",
+        field="algorithm.durationWeighting.mode",
+        message="{self.algorithm.durationWeighting.?mode.orValue('None')} needs collection.mode Window, not "
+        "{self.collection.mode}: where nothing is cut off, weights are a bias (set force: true to insist)",
+    )
+)
 def _weights_need_window(spec: TrainingRunSpec) -> Iterator[Violation]:
     weighting, mode = spec.algorithm.duration_weighting, spec.collection.mode
     if weighting.mode is WeightingMode.NONE or mode is CollectionMode.WINDOW or weighting.force:
@@ -154,7 +190,25 @@ def _weights_need_window(spec: TrainingRunSpec) -> Iterator[Violation]:
     )
 
 
-def _in_flight_rule(spec: TrainingRunSpec) -> Iterator[Violation]:
+_MOST_IN_FLIGHT = f"{_BATCH} * (self.collection.targetStaleness + 1)"
+
+
+@rule(
+    Cel(
+        f"{_MODE} != 'Synchronous' || !has(self.collection.maxInFlight) || self.collection.maxInFlight <= {_BATCH}",
+        field="collection.maxInFlight",
+        message=f"must be at most algorithm.batchSize ({{{_BATCH}}}) with mode Synchronous, not "
+        "{self.collection.maxInFlight}",
+    ),
+    Cel(
+        f"{_MODE} != 'Continuous' || !has(self.collection.maxInFlight) "
+        f"|| self.collection.maxInFlight <= {_MOST_IN_FLIGHT}",
+        field="collection.maxInFlight",
+        message=f"must be at most algorithm.batchSize x (targetStaleness + 1) = {{{_MOST_IN_FLIGHT}}}, not "
+        "{self.collection.maxInFlight}: more in flight is staler than the target",
+    ),
+)
+def _in_flight_fits(spec: TrainingRunSpec) -> Iterator[Violation]:
     flying, batch, collection = spec.collection.max_in_flight, spec.algorithm.batch_size, spec.collection
     if flying is None or batch is None:
         return
@@ -170,6 +224,13 @@ def _in_flight_rule(spec: TrainingRunSpec) -> Iterator[Violation]:
         )
 
 
+@rule(
+    Cel(
+        "!has(self.model.source.scratch) || has(self.fineTuning)",
+        field="fineTuning",
+        message="is required with model.source.scratch: its examples train the tokenizer",
+    )
+)
 def _scratch_needs_examples(spec: TrainingRunSpec) -> Iterator[Violation]:
     if spec.model.source.scratch is not None and spec.fine_tuning is None:
         yield Violation(
@@ -177,6 +238,17 @@ def _scratch_needs_examples(spec: TrainingRunSpec) -> Iterator[Violation]:
         )
 
 
+_TOKENS = "(self.prompts.?maxPromptTokens.orValue(1024) + self.sampling.?maxTokens.orValue(1024))"
+
+
+@rule(
+    Cel(
+        f"!has(self.model.maxModelLength) || self.model.maxModelLength >= {_TOKENS}",
+        field="model.maxModelLength",
+        message=f"must be at least prompts.maxPromptTokens + sampling.maxTokens = {{{_TOKENS}}}, not "
+        "{self.model.maxModelLength}",
+    )
+)
 def _lengths_fit(spec: TrainingRunSpec) -> Iterator[Violation]:
     longest, needed = spec.model.max_model_length, spec.prompts.max_prompt_tokens + spec.sampling.max_tokens
     if longest is not None and longest < needed:
@@ -186,6 +258,13 @@ def _lengths_fit(spec: TrainingRunSpec) -> Iterator[Violation]:
         )
 
 
+@rule(
+    Cel(
+        "self.collector.replicas == 1",
+        field="collector.replicas",
+        message="must be 1: the ledger has one writer, not {self.collector.replicas}",
+    )
+)
 def _one_collector(spec: TrainingRunSpec) -> Iterator[Violation]:
     if spec.collector.replicas != 1:
         yield Violation(
@@ -193,6 +272,22 @@ def _one_collector(spec: TrainingRunSpec) -> Iterator[Violation]:
         )
 
 
+# What a preset fills in is written out here: mlwright_api.presets imports this module.
+_SCORE = "self.reward.?score.orValue(has(self.preset) ? 'Raw' : 'Normalized')"
+_CEILING = (
+    "(self.reward.?invalid.orValue(has(self.preset) ? -10.0 : -0.5)"
+    f" + {len(MILESTONES)}.0 * self.reward.?milestone.orValue(has(self.preset) ? 0.1 : 0.05))"
+)
+
+
+@rule(
+    Cel(
+        f"{_SCORE} != 'Normalized' || {_CEILING} < {WORST_NORMALIZED}",
+        field="reward",
+        message=f"invalid + {len(MILESTONES)} x milestone is {{{_CEILING}}} and must be below {WORST_NORMALIZED}, "
+        "so that any valid script outranks any failure",
+    )
+)
 def _failures_rank_last(spec: TrainingRunSpec) -> Iterator[Violation]:
     # What a preset is yet to fill in cannot be judged; `resolve` validates again.
     complete = {"score", "invalid", "milestone"} <= spec.reward.model_fields_set
@@ -264,9 +359,13 @@ class InferenceServer(ApiModel):
 class TrainingRunStatus(ApiModel):
     """The operator's part and the collector's; bounded, no history."""
 
-    conditions: Annotated[list[Condition], Field(max_length=32)] = []
+    conditions: Conditions = []
+    """Accepted, Ready, Suspended, Succeeded, Failed, SandboxesIsolated, StorageShared."""
     rollouts: RolloutCounts | None = None
-    inference: Annotated[list[InferenceServer], Field(max_length=1024)] = []
+    inference: Annotated[
+        list[InferenceServer], Field(max_length=1024, json_schema_extra=keyed_by("pod"))
+    ] = []
+    """By pod."""
     progress: Progress | None = None
     reward: RewardStatus | None = None
     best: Best | None = None

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from mlwright_api.base import ApiModel, DnsName, LabelKey, LabelValue, Text
 from mlwright_api.mltask import ClaimSource
 from mlwright_api.quantities import PositiveQuantity, Quantity
-from mlwright_api.violations import Violation, enforce
+from mlwright_api.violations import Cel, Rule, Violation, rule
 
 
 class Toleration(ApiModel):
     """Kubernetes' own."""
 
     key: LabelKey | None = None
+    """Of the taint; absent with operator Exists: every taint."""
     operator: Literal["Equal", "Exists"] = "Equal"
+    """Exists: whatever the taint's value."""
     value: LabelValue | None = None
+    """Of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    """Of the taint; absent: every effect."""
     toleration_seconds: Annotated[int, Field(ge=0)] | None = None
+    """How long a NoExecute taint is tolerated; default: for ever."""
 
 
 class Workload(ApiModel):
@@ -60,12 +65,20 @@ class ClaimTemplate(ApiModel):
     size: PositiveQuantity | None = None
     """Of the claim that is to be made."""
 
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        return enforce(self, [_claim_rule])
+    @classmethod
+    def rules(cls) -> tuple[Rule[Any], ...]:
+        return (_made_or_found,)
 
 
-def _claim_rule(template: ClaimTemplate) -> Iterator[Violation]:
+@rule(
+    Cel("has(self.claim) != has(self.size)", message="exactly one of claim, size is required"),
+    Cel(
+        "!has(self.claim) || !has(self.storageClassName)",
+        field="storageClassName",
+        message="is only for a claim that is to be made (size)",
+    ),
+)
+def _made_or_found(template: ClaimTemplate) -> Iterator[Violation]:
     if (template.claim is None) == (template.size is None):
         yield Violation("", "exactly one of claim, size is required")
     if template.claim is not None and template.storage_class_name is not None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from mlwright_api.digests import spec_digest
 from mlwright_api.errors import ManifestError
-from mlwright_api.manifests import dump_manifest, load_manifests, parse_manifests, task_digest
+from mlwright_api.manifests import dump_manifest, load_manifests, parse_manifests
 from mlwright_api.mltask import MLTask
 from mlwright_api.trainingrun import TrainingRun
 
@@ -179,7 +180,7 @@ def test_a_digest_depends_on_the_spec_and_on_nothing_else() -> None:
     def digest(text: str) -> str:
         (task,) = parse_manifests(text, source="a")
         assert isinstance(task, MLTask)
-        return task_digest(task.spec)
+        return spec_digest(task.spec)
 
     same = [
         TASK,
@@ -198,7 +199,7 @@ def test_a_digest_depends_on_the_spec_and_on_nothing_else() -> None:
 def test_a_digest_never_changes_between_releases() -> None:
     (task,) = parse_manifests(TASK, source="a")
     assert isinstance(task, MLTask)
-    assert task_digest(task.spec) == "sha256:c3d3d18bfee5394d4a3f10d43749bc51f7742a12ced2bb28ced82b2262ef2458"
+    assert spec_digest(task.spec) == "sha256:c3d3d18bfee5394d4a3f10d43749bc51f7742a12ced2bb28ced82b2262ef2458"
 
 
 def test_a_whole_number_may_be_written_with_a_fraction_of_zero() -> None:

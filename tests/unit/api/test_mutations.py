@@ -159,8 +159,17 @@ RUN_MUTATIONS: list[tuple[str, object, str]] = [
     (
         "spec/model/lora",
         {"targetModules": "all"},
-        "spec.model.lora.targetModules: must be a list, not the text 'all' "
-        "or must be all-linear, not the text 'all'",
+        "spec.model.lora.targetModules: must be a list, not the text 'all'",
+    ),
+    (
+        "spec/model/lora",
+        {"targetModules": ["all-linear", "q_proj"]},
+        "spec.model.lora.targetModules: must be all-linear alone, or names of modules",
+    ),
+    (
+        "spec/model/lora",
+        {"targetModules": ["q_proj", "q_proj"]},
+        "spec.model.lora.targetModules: must be distinct, but 'q_proj' comes twice",
     ),
     ("spec/model/lora", {"rank": 0}, "spec.model.lora.rank: must be at least 1, not 0"),
     ("spec/algorithm/kind", "GRPO", "spec.algorithm.kind: must be PPO, not the text 'GRPO'"),
@@ -188,6 +197,11 @@ RUN_MUTATIONS: list[tuple[str, object, str]] = [
         "spec/algorithm/clipRangeHigh",
         0.1,
         "spec.algorithm.clipRangeHigh: must be at least clipRange (0.2), not 0.1",
+    ),
+    (
+        "spec/algorithm",
+        {"minibatchSize": 129},
+        "spec.algorithm.minibatchSize: must be at most batchSize (128), not 129",
     ),
     ("spec/algorithm/dualClip", 1, "spec.algorithm.dualClip: must be greater than 1, not 1"),
     (
@@ -380,6 +394,12 @@ TASK_MUTATIONS: list[tuple[str, object, str]] = [
         "spec.limits.memory: must be a quantity such as 500m, 2Gi or 1.5, not '2GB'",
     ),
     ("spec/limits/memory", True, "spec.limits.memory: must be a quantity"),
+    (
+        "spec/limits/cpu",
+        1.5,
+        'spec.limits.cpu: must be a quantity, in quotes where it is no whole number: "1.5"',
+    ),
+    ("spec/limits/cpu", "0m", "spec.limits.cpu: must be greater than 0, not '0m'"),
     ("spec/limits/gpus", -1, "spec.limits.gpus: must be at least 0, not -1"),
     ("spec/reference/baseline", ABSENT, "spec.reference.baseline: is required"),
     ("spec/reference/best", 0.4, "spec.reference.best: 0.4 must not be worse than baseline 0.5"),
@@ -389,7 +409,8 @@ TASK_MUTATIONS: list[tuple[str, object, str]] = [
         {"baseline": 0.5, "gold": 0.8, "silver": 0.9},
         "spec.reference.gold: 0.8 must not be worse",
     ),
-    ("status", {}, "status: unknown field 'status'"),
+    ("status", {"phase": "Ready"}, "status.phase: unknown field 'phase'"),
+    ("status", {"digest": "sha256:0"}, "status.digest: must be sha256: and 64 hexadecimal digits"),
 ]
 ROLLOUT_MUTATIONS: list[tuple[str, object, str]] = [
     ("spec/taskRef", ABSENT, "spec.taskRef: is required"),

@@ -56,10 +56,22 @@ def test_what_is_no_text_and_no_number_is_refused(raw: object) -> None:
         Box(size=raw)
 
 
-@pytest.mark.parametrize(("raw", "text"), [(2, "2"), (0.5, "0.5"), (1e-7, "1e-07")])
-def test_a_number_is_a_quantity(raw: float, text: str) -> None:
+@pytest.mark.parametrize(("raw", "text"), [(2, "2"), (2.0, "2"), (10**15 - 1, "9" * 15)])
+def test_a_whole_number_is_a_quantity(raw: float, text: str) -> None:
     assert Box(size=raw).size == text
     assert Quantity(text).value == raw
+
+
+@pytest.mark.parametrize("raw", [0.5, 1e-7])
+def test_a_number_that_is_not_whole_must_be_quoted_as_for_an_api_server(raw: float) -> None:
+    with pytest.raises(ValidationError, match=f'in quotes where it is no whole number: "{raw}"'):
+        Box(size=raw)
+
+
+@pytest.mark.parametrize("raw", [float("inf"), float("nan")])
+def test_a_quantity_is_finite(raw: float) -> None:
+    with pytest.raises(ValidationError, match="must be a quantity"):
+        Box(size=raw)
 
 
 def test_nothing_is_not_positive() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mlwright_api.manifests import task_digest
+from mlwright_api.digests import spec_digest
 from mlwright_trainer.errors import UserError
 from mlwright_trainer.tasks.folder import TaskFolder, load_task, read_task, readable
 
@@ -25,7 +25,7 @@ def test_a_sound_folder_loads_with_everything_that_others_need(task: TaskFolder)
     mounts = task.mounts()
 
     assert task.name == "made-up"
-    assert task.digest == task_digest(task.spec)
+    assert task.digest == spec_digest(task.spec)
     assert task.metric.name == "roc_auc"
     assert task.solution == task.root / "solution.py"
     assert (mounts.name, mounts.spec, mounts.grader) == (task.name, task.spec, None)

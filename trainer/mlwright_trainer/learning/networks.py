@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from mlwright_api.modelspec import ALL_LINEAR
 from mlwright_api.trainingrun import ModelSpec, TrainingRunSpec
 from torch import Tensor, nn
 
@@ -235,8 +236,10 @@ def _with_lora(model: Any, spec: TrainingRunSpec, *, purpose: str) -> Any:
     lora = spec.model.lora
     if lora is None:
         return model
+    # PEFT wants its word for all layers as text, and names as a list.
+    modules = ALL_LINEAR if lora.target_modules == [ALL_LINEAR] else lora.target_modules
     config = LoraConfig(
-        r=lora.rank, lora_alpha=lora.alpha, target_modules=lora.target_modules, lora_dropout=0.0, bias="none"
+        r=lora.rank, lora_alpha=lora.alpha, target_modules=modules, lora_dropout=0.0, bias="none"
     )
     with torch.random.fork_rng():
         torch.manual_seed(seeded(spec.seed, "lora", purpose).initial_seed())

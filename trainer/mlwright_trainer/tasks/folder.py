@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from mlwright_api.digests import spec_digest
 from mlwright_api.errors import ManifestError
-from mlwright_api.manifests import load_manifests, task_digest
+from mlwright_api.manifests import load_manifests
 from mlwright_api.metric_catalog import CATALOG, MetricInfo, metric_info
 from mlwright_api.mltask import MLTask, MLTaskSpec
 from mlwright_sandbox.backend import ANSWERS_FILE, SAMPLE_FILE, TaskMounts
@@ -43,7 +44,7 @@ class TaskFolder:
     @property
     def digest(self) -> str:
         """sha256 of the canonical spec, as Rollout.spec.taskRef has it."""
-        return task_digest(self.spec)
+        return spec_digest(self.spec)
 
     @property
     def metric(self) -> MetricInfo:
