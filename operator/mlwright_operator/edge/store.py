@@ -6,7 +6,7 @@ Events may come late, twice or out of order; what is known only ever moves forwa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -31,6 +31,13 @@ class Store(Generic[Value]):
         self._see = see
         self._known: dict[Kind, dict[str, _Known[Value]]] = {kind: {} for kind in Kind}
         self._tombstones: dict[str, float] = {}
+
+    def take(self, kind: Kind, event: str | None, raw: Mapping[str, Any]) -> bool:
+        """Take in what a watch said; whether it is news."""
+        if event != "DELETED":
+            return self.put(kind, raw)
+        metadata = raw["metadata"]
+        return self.gone(kind, str(metadata["uid"]), version=version_of(metadata.get("resourceVersion")))
 
     def put(self, kind: Kind, raw: Mapping[str, Any]) -> bool:
         """Take in an object; whether that is news (False: known already, older than what is known, or deleted)."""
@@ -77,9 +84,9 @@ class Store(Generic[Value]):
         ]
         return any([self.gone(kind, uid, version=moment) for uid in missing]) or news
 
-    def values(self, kind: Kind) -> list[Value]:
-        """What is known of a kind, in the order in which it was first seen."""
-        return [known.value for known in self._known[kind].values()]
+    def values(self) -> Iterator[Value]:
+        """Everything that is known."""
+        return (known.value for objects in self._known.values() for known in objects.values())
 
     def counts(self) -> dict[Kind, int]:
         """Number of objects by kind."""
