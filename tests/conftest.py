@@ -10,12 +10,15 @@ from collections.abc import Callable, Generator
 
 import pytest
 from hypothesis import settings
+from mlwright_cluster.needs import lacks_control_plane, lacks_node_suite
 
 # Two threads of numerics under a shared CPU are slower than one, and no longer reproducible.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # No deadline: machines that run tests are shared, and a slow example is no wrong one.
 settings.register_profile("mlwright", deadline=None, print_blob=True)
 settings.load_profile("mlwright")
+
+pytest_plugins = ["mlwright_cluster.fixtures"]
 
 FORBID_SKIPS = os.environ.get("MLWRIGHT_FORBID_SKIPS", "") not in ("", "0")
 
@@ -37,12 +40,17 @@ NEEDS: dict[str, Callable[[], str | None]] = {
     "torch": _lacks_torch,
     "sandbox": _lacks_linux,
     "browser": _lacks_browser,
+    "control_plane": lacks_control_plane,
+    "node": lacks_node_suite,
 }
 """By marker: why this machine cannot run such tests, if it cannot."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    lacking = {marker: why for marker, need in NEEDS.items() if (why := need()) is not None}
+    asked = {mark.name for item in items for mark in item.iter_markers()}
+    lacking = {
+        marker: why for marker, need in NEEDS.items() if marker in asked and (why := need()) is not None
+    }
     for item in items:
         for marker, why in lacking.items():
             if item.get_closest_marker(marker) is not None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-CONFTEST = Path(__file__).parents[1] / "conftest.py"
+ROOT = Path(__file__).parents[2]
+CONFTEST = ROOT / "tests/conftest.py"
 SKIPPING = """
 import pytest
 
@@ -26,7 +27,9 @@ def test_that_passes(): ...
 
 def run(folder: Path, text: str, *, forbid: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
     (folder / "conftest.py").write_text(CONFTEST.read_text())
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n  browser: b\n  sandbox: s\n  torch: t\n")
+    (folder / "pytest.ini").write_text(
+        f"[pytest]\npythonpath = {ROOT / 'hack/cluster'}\nmarkers =\n  browser: b\n  sandbox: s\n  torch: t\n"
+    )
     (folder / "test_it.py").write_text(text)
     environment = (
         os.environ | {"MLWRIGHT_FORBID_SKIPS": forbid} | ({"PATH": path} if path is not None else {})
