@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
-from mlwright_api.mltask import MLTaskSpec
+from mlwright_api.mltask import MLTaskSpec, MLTaskStatus, TaskLimits
 from mlwright_api.podstatus import PodStatus
-from mlwright_api.rollout import RolloutSpec
+from mlwright_api.rollout import RolloutSpec, RolloutStatus
 
 from mlwright_operator.actions import Ref
+
+Part = Literal["sandbox", "task-check"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Seen:
     generation: int
     created_at: datetime
     deleting: bool = False
+    delete_by: datetime | None = None
+    """When it should be gone: the end of its grace period."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +34,16 @@ class SeenRollout(Seen):
     spec: RolloutSpec | None = None
     """None where it does not hold what the schema cannot say; `problem` says what."""
     problem: str = ""
-    status: Mapping[str, Any] = field(default_factory=dict)
-    """As it stands in the API, in wire form."""
+    status: RolloutStatus = field(default_factory=RolloutStatus)
+    """What of it can be read."""
+    ended: bool = False
+    """It has an outcome, be it one that only a later version knows: nothing may run any more."""
+
+    @property
+    def run_uid(self) -> str:
+        """Of its run; empty without one."""
+        run = self.spec.run_ref if self.spec is not None else None
+        return run.uid if run is not None else ""
 
 
 @dataclass(frozen=True)
@@ -39,7 +51,9 @@ class SeenTask(Seen):
     spec: MLTaskSpec | None = None
     problem: str = ""
     digest: str = ""
-    status: Mapping[str, Any] = field(default_factory=dict)
+    """Of the spec as it is now, as `taskRef.digest` has it."""
+    status: MLTaskStatus = field(default_factory=MLTaskStatus)
+    """What of it can be read."""
 
 
 @dataclass(frozen=True)
@@ -52,20 +66,41 @@ class SeenRun(Seen):
 class SeenJob(Seen):
     owner_uid: str = ""
     """Of the Rollout or MLTask that it belongs to (from the label, checked against the owner reference)."""
+    part: Part = "sandbox"
+    run_uid: str = ""
+    """From the label."""
     attempt: int = 0
     finished: bool = False
     """Condition Complete or Failed is True."""
+    finished_at: datetime | None = None
     message: str = ""
+    template: Mapping[str, Any] = field(default_factory=dict)
+    """Of its pod, as the API server returned it."""
+    sent: str = ""
+    """Digest of the template that was sent, from the annotation."""
+    limits: TaskLimits | None = None
+    """That its script runs under, from the annotation."""
 
 
 @dataclass(frozen=True)
 class SeenPod(Seen):
     owner_uid: str = ""
+    """Of the Rollout or MLTask, from the label."""
+    part: Part = "sandbox"
+    run_uid: str = ""
     attempt: int = 0
     job_uid: str = ""
+    """Of its controller."""
     status: PodStatus = field(default_factory=PodStatus)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Labels and annotations."""
     spec: Mapping[str, Any] = field(default_factory=dict)
     """As the API server returned it, to be compared with what was sent."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing of it runs any more."""
+        return self.status.phase in ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True)
@@ -81,6 +116,14 @@ class SeenPolicy(Seen):
 
 
 @dataclass(frozen=True)
+class SeenNamespace(Seen):
+    terminating: bool = False
+
+
+AnySeen = SeenRollout | SeenTask | SeenRun | SeenJob | SeenPod | SeenClaim | SeenPolicy | SeenNamespace
+
+
+@dataclass(frozen=True)
 class Observed:
     """One moment of the cluster, by the keys under which things are looked up."""
 
@@ -93,8 +136,9 @@ class Observed:
     jobs: Mapping[str, tuple[SeenJob, ...]]
     """By uid of the owner, in order of attempt."""
     pods: Mapping[str, tuple[SeenPod, ...]]
-    """By uid of the job."""
+    """By uid of the owner (a Rollout or MLTask), in order of attempt."""
     claims: Mapping[tuple[str, str], SeenClaim]
+    """By (namespace, name)."""
     policies: Mapping[str, SeenPolicy]
     """By namespace: the sandboxes' NetworkPolicy."""
     terminating: frozenset[str] = frozenset()
