@@ -6,7 +6,7 @@ import asyncio
 import copy
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from mlwright_api.mltask import MLTaskSpec
@@ -33,6 +33,7 @@ SPEC = MLTaskSpec.model_validate(
 )
 NO_ANSWER = ApiFailure("connection reset", status=0)
 Method = str
+Answer = TypeVar("Answer")
 
 
 def request(rollout: str = "train-00000-0001", script: str = "print(1)", **fields: Any) -> SandboxRequest:
@@ -164,7 +165,7 @@ class MemoryApi:
             raise ApiFailure(f'rollouts "{name}" not found', status=404, reason="NotFound")
         return self.objects[name]
 
-    async def _asked(self, method: Method, act: Callable[[], Any]) -> Any:
+    async def _asked(self, method: Method, act: Callable[[], Answer]) -> Answer:
         self.requests.append(method)
         if self.before.get(method):
             raise self.before[method].pop(0)
@@ -258,3 +259,19 @@ def play() -> Callable[[Scenario], None]:
         asyncio.run(whole())
 
     return play
+
+
+@pytest.fixture
+def memory_api() -> type[MemoryApi]:
+    """Makes an API server in memory; to be called in the event loop."""
+    return MemoryApi
+
+
+@pytest.fixture
+def requested() -> Callable[..., SandboxRequest]:
+    return request
+
+
+@pytest.fixture
+def spec() -> MLTaskSpec:
+    return SPEC

@@ -51,7 +51,7 @@ def test_a_forgotten_version_means_a_new_list(play: Play) -> None:
 def test_a_410_in_the_middle_of_a_watch_means_a_new_list(play: Play) -> None:
     async def scenario(world: World) -> None:
         name = await running(world)
-        world.api.unheard = lambda type, _live: type == "MODIFIED"
+        world.api.unheard = lambda what, _live: what == "MODIFIED"
         world.api.finish(name)
         world.api.end_watch(ApiFailure("too old", status=410, reason="Expired"))
         await world.results(1)

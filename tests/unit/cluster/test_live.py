@@ -215,7 +215,7 @@ def test_an_object_that_ended_and_went_at_once_is_what_it_was(play: Play) -> Non
         (name,) = world.start("r")
         await world.until(lambda: name in world.api.objects)
         await world.quiet()
-        world.api.unheard = lambda type, _live: type == "MODIFIED"
+        world.api.unheard = lambda what, _live: what == "MODIFIED"
         world.api.finish(name, Outcome.TIMEOUT)
         world.api.drop(name)
         (finished,) = await world.results(1)
@@ -230,7 +230,7 @@ def test_a_later_object_of_the_same_name_is_not_taken_for_ours(play: Play) -> No
         await world.until(lambda: name in world.api.objects)
         await world.quiet()
         body = dict(world.api.objects[name])
-        world.api.unheard = lambda type, _live: type == "DELETED"
+        world.api.unheard = lambda what, _live: what == "DELETED"
         world.api.drop(name)
         world.api.put(body)
         world.api.finish(name)
@@ -285,7 +285,7 @@ def test_a_cancelled_rollout_is_deleted_and_collected_as_cancelled(play: Play) -
 
 def test_a_cancellation_that_comes_too_late_gives_what_the_rollout_was(play: Play) -> None:
     async def scenario(world: World) -> None:
-        world.api.unheard = lambda type, _live: type == "MODIFIED"
+        world.api.unheard = lambda what, _live: what == "MODIFIED"
         (name,) = world.start("r")
         await world.until(lambda: name in world.api.objects)
         await world.quiet()

@@ -17,13 +17,18 @@ def explained(failure: ApiFailure, *, doing: str, place: str) -> MlwrightError:
     return ClusterRefused(f"{place}: cannot {doing}: {said}; {advice}")
 
 
+def missing_crds(failure: ApiFailure) -> bool:
+    """Whether the server does not know the kind at all."""
+    return failure.gone and any(words in str(failure) for words in _NO_CRDS)
+
+
 def _advice(failure: ApiFailure, said: str) -> str | None:
     """What the user can do; None where nobody answered as they should."""
     if failure.status == 401:
         return "log in to the cluster again, or choose another --context"
     if failure.status == 403:
         return "ask whoever runs the cluster for that right, or choose another --namespace or --context"
-    if failure.gone and any(words in said for words in _NO_CRDS):
+    if missing_crds(failure):
         return "mlwright is not installed there: apply its crds/, or choose another --context"
     if failure.gone and "namespaces" in said:
         return "make the namespace, or choose another with --namespace"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,7 +94,3 @@ def _from_pod(place: Place, configuration: Any, config: Any) -> Login:
     except (OSError, config.ConfigException) as error:
         raise ClusterRefused(f"this pod has no service account to use: {error}") from error
     return Login(configuration, place.namespace or own, f"{configuration.host} (this pod's account)")
-
-
-Reporter = Callable[[str], None]
-"""Told one line at a time."""

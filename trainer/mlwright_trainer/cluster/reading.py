@@ -56,7 +56,7 @@ def refusal(live: Object) -> str | None:
     accepted = condition(live, "Accepted")
     if accepted is None or accepted.get("status") != "False" or accepted.get("reason") not in HOPELESS:
         return None
-    return _said(accepted)
+    return said(accepted)
 
 
 def waits_for(live: Object) -> str:
@@ -66,7 +66,7 @@ def waits_for(live: Object) -> str:
     if telling is None:
         return ""
     attempt = _status(live).get("attempt") or 0
-    return _said(telling) + (f" (attempt {attempt})" if attempt > 1 else "")
+    return said(telling) + (f" (attempt {attempt})" if attempt > 1 else "")
 
 
 def finished(rollout: str, live: Object) -> Finished:
@@ -121,6 +121,7 @@ def _status(live: Object) -> Mapping[str, Any]:
     return live.get("status") or {}
 
 
-def _said(condition: Mapping[str, Any]) -> str:
+def said(condition: Mapping[str, Any]) -> str:
+    """A condition's reason and message, in one line."""
     parts = [str(condition.get("reason") or ""), " ".join(str(condition.get("message") or "").split())]
     return ": ".join(part for part in parts if part)[:_REASON_CHARACTERS]

@@ -13,12 +13,18 @@ from mlwright_api.manifests import wire
 from mlwright_api.metric_catalog import CATALOG
 from mlwright_api.mltask import Split, SubmissionKind
 from mlwright_api.results import Verdict
-from mlwright_api.rollout import FILES_BYTES, Outcome
+from mlwright_api.rollout import FILES_BYTES
 from rich.console import Console
 
 from mlwright_trainer.command.options import Backend, JsonOption
+from mlwright_trainer.command.task_cluster import (
+    ClusterScript,
+    refuse_options,
+    require_sandbox,
+    run_in_cluster,
+)
 from mlwright_trainer.command.task_views import show_check, show_graded, show_metrics, show_run, show_tasks
-from mlwright_trainer.errors import InternalError, UserError, refusal
+from mlwright_trainer.errors import UserError, refusal
 from mlwright_trainer.tasks.checking import check_task, failed
 from mlwright_trainer.tasks.checks import Check, Status
 from mlwright_trainer.tasks.final_reads import log_final_read
@@ -236,6 +242,19 @@ def run(
     submission: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep the script's submission here.")
     ] = None,
+    cluster: Annotated[
+        bool,
+        typer.Option(
+            "--cluster", help="In a pod of a cluster; TASK is an MLTask's name, or a folder of the same."
+        ),
+    ] = False,
+    namespace: Annotated[
+        str | None, typer.Option(help="With --cluster.", show_default="the context's")
+    ] = None,
+    context: Annotated[
+        str | None, typer.Option(help="With --cluster: of the kubeconfig.", show_default="the current one")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="With --cluster: do not delete the Rollout.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run one script in the same sandbox as a run's, and say how it ended.
@@ -246,10 +265,16 @@ def run(
         raise UserError(
             "--split Final: scripts are never run against Final; grade a submission with task grade"
         )
+    source = _script(script)
+    if cluster:
+        local = {"--submission": submission is not None, "--backend": backend is not Backend.AUTO}
+        refuse_options(local, "is for this machine, and not with --cluster")
+        asked = ClusterScript(task, source, seed=seed, splits=(split,), keep=keep)
+        run_in_cluster(asked, namespace=namespace, context=context, as_json=as_json)
+        return
+    given = {"--namespace": namespace is not None, "--context": context is not None, "--keep": keep}
+    refuse_options(given, "is only with --cluster")
     folder = load_task(task)
-    source = _read(script).decode("utf-8", errors="replace")
-    if len(source.encode()) > FILES_BYTES:
-        raise UserError(f"{script}: larger than {FILES_BYTES} bytes, the most that a run would start")
     finished = run_script(folder, source, kind=backend.value, seed=seed, splits=(split,))
     if submission is not None and finished.submission is not None:
         _write(submission, finished.submission)
@@ -257,9 +282,8 @@ def run(
         document = {"task": folder.name, "taskDigest": folder.digest, **wire(finished.status)}
         typer.echo(json.dumps(document))
     else:
-        show_run(finished.status, folder, Console(soft_wrap=True))
-    if finished.status.outcome is Outcome.INFRASTRUCTURE_FAILED:
-        raise InternalError(f"the sandbox failed: {finished.status.reason}")
+        show_run(finished.status, folder.spec, Console(soft_wrap=True))
+    require_sandbox(finished.status)
 
 
 @app.command()
@@ -288,6 +312,13 @@ def _wide() -> Console:
     """A console for tables: where nobody looks at a terminal, lines need not be folded."""
     console = Console()
     return console if console.is_terminal else Console(width=_FILE_COLUMNS)
+
+
+def _script(path: Path) -> str:
+    source = _read(path).decode("utf-8", errors="replace")
+    if len(source.encode()) > FILES_BYTES:
+        raise UserError(f"{path}: larger than {FILES_BYTES} bytes, the most that a run would start")
+    return source
 
 
 def _read(path: Path) -> bytes:

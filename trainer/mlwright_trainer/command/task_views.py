@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mlwright_api.metric_catalog import MetricInfo
-from mlwright_api.mltask import Split
+from mlwright_api.mltask import MLTaskSpec, Split
 from mlwright_api.results import GraderResult, Receipt, Verdict
 from mlwright_api.rollout import RolloutStatus
 from rich.console import Console
@@ -80,20 +80,20 @@ def show_graded(graded: GraderResult, console: Console) -> None:
         console.print(f"Trivial: {graded.reason}", markup=False, highlight=False, style="yellow")
 
 
-def show_run(status: RolloutStatus, task: TaskFolder, console: Console) -> None:
+def show_run(status: RolloutStatus, spec: MLTaskSpec, console: Console) -> None:
     """How one script ended."""
     outcome = status.outcome.value if status.outcome is not None else "unknown"
     lines = [f"outcome     {outcome}"]
     if status.reason:
         lines.append(f"reason      {status.reason}")
-    reference = task.spec.reference
+    reference = spec.reference
     known = f"baseline {reference.baseline:.5g}" + (
         "" if reference.best is None else f", best {reference.best:.5g}"
     )
     lines += [f"{split.value:<11} {score:.6g} ({known})" for split, score in status.scores.items()]
     seconds = status.seconds
     lines.append(
-        f"seconds     {seconds.execution:.2f} of {task.spec.limits.timeout_seconds:g} "
+        f"seconds     {seconds.execution:.2f} of {spec.limits.timeout_seconds:g} "
         f"(cpu {seconds.cpu:.2f}, starting {seconds.starting:.2f}, grading {seconds.grading:.2f})"
     )
     lines.append(f"milestones  {', '.join(status.milestones) or 'none'}")
