@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,8 @@ from mlwright_operator.edge import logs
 from mlwright_operator.edge.configuring import load_config
 from mlwright_operator.edge.process import Options, run
 from mlwright_operator.errors import ConfigError
+
+log = logging.getLogger("mlwright_operator")
 
 DESCRIPTION = """\
 Turns MLTasks and Rollouts into hardened Jobs, and their ends into outcomes.
@@ -40,7 +43,9 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--config", type=Path, required=True, metavar="FILE", help="configuration, YAML or JSON")
+    made.add_argument(
+        "--config", type=Path, required=True, metavar="FILE", help="configuration, YAML or JSON"
+    )
     made.add_argument(
         "--namespace",
         action="append",
@@ -51,10 +56,14 @@ def parser() -> argparse.ArgumentParser:
         "--kubeconfig", metavar="FILE", help="default: the pod's service account, else $KUBECONFIG"
     )
     made.add_argument(
-        "--no-election", action="store_true", help="write without a Lease: only where no other operator can run"
+        "--no-election",
+        action="store_true",
+        help="write without a Lease: only where no other operator can run",
     )
     made.add_argument(
-        "--lease-namespace", metavar="NAME", help="of the Lease mlwright-operator; default: the pod's own, else default"
+        "--lease-namespace",
+        metavar="NAME",
+        help="of the Lease mlwright-operator; default: the pod's own, else default",
     )
     made.add_argument(
         "--listen", type=address, default=("0.0.0.0", 8080), metavar="HOST:PORT", help="default 0.0.0.0:8080"
@@ -87,6 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    except Exception:
+        log.exception("a fault of ours")
+        return 1
 
 
 if __name__ == "__main__":

@@ -23,14 +23,18 @@ def load_config(path: Path) -> OperatorConfig:
     except DocumentError as error:
         raise ConfigError(_line(path, error.line, "", str(error))) from error
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
-        raise ConfigError(f"{path}: must hold one mapping, with `profiles` (see docs/how-to/run-the-operator.md)")
+        raise ConfigError(
+            f"{path}: must hold one mapping, with `profiles` (see docs/how-to/run-the-operator.md)"
+        )
     return _parsed(path, documents[0])
 
 
 def _parsed(path: Path, document: Document) -> OperatorConfig:
     value: dict[str, Any] = document.value
     try:
-        return OperatorConfig.model_validate_json(json.dumps(value), strict=True, by_alias=True, by_name=False)
+        return OperatorConfig.model_validate_json(
+            json.dumps(value), strict=True, by_alias=True, by_name=False
+        )
     except ValidationError as error:
         problems = explain(error, OperatorConfig, value)
         lines = [_line(path, document.line(each.path), dotted(each.path), each.message) for each in problems]

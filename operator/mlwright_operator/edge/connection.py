@@ -17,7 +17,14 @@ from mlwright_operator.errors import ApiFailure, ConfigError
 
 REQUEST_SECONDS = 20.0
 APPLY = "application/apply-patch+yaml"
-_METHODS = {"get": "GET", "list": "GET", "create": "POST", "update": "PUT", "apply": "PATCH", "delete": "DELETE"}
+_METHODS = {
+    "get": "GET",
+    "list": "GET",
+    "create": "POST",
+    "update": "PUT",
+    "apply": "PATCH",
+    "delete": "DELETE",
+}
 
 
 async def configured(kubeconfig: str | None) -> Configuration:

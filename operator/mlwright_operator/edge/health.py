@@ -53,6 +53,13 @@ class Health:
             self._began = None
         self._trouble[what] = why
 
+    def answered(self, code: int) -> None:
+        """The API server answered a request with this HTTP code (0: it did not)."""
+        if code and code < 500:
+            self._trouble.pop("API server", None)
+        else:
+            self._trouble["API server"] = f"answers with {code}" if code else "does not answer"
+
     def alive(self) -> Verdict:
         """Whether the process should go on: False only where a pass hangs."""
         hangs = self._began is not None and self._clock() - self._began > self._patience

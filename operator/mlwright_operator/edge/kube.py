@@ -59,9 +59,10 @@ class KubeCluster:
                 case WriteStatus():
                     return await self._write_status(action, seconds)
                 case Delete():
-                    return await self._delete(action, seconds)
+                    await self._delete(action, seconds)
                 case Emit():
-                    return await self._emit(action, seconds)
+                    await self._emit(action, seconds)
+        return None
 
     async def _apply(self, action: Apply, seconds: float) -> Mapping[str, Any]:
         metadata = action.body["metadata"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from time import time
 
+from mlwright_api.rollout import RolloutStatus
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 from mlwright_operator.actions import Kind
@@ -43,9 +44,7 @@ class Metrics:
             ["verb", "code"],
             registry=registry,
         )
-        self.leader = Gauge(
-            "mlwright_operator_leader", "1 while this process may write.", registry=registry
-        )
+        self.leader = Gauge("mlwright_operator_leader", "1 while this process may write.", registry=registry)
         self.last_success = Gauge(
             "mlwright_operator_last_successful_pass_timestamp_seconds",
             "When the last pass succeeded, in seconds since 1970; 0: none has.",
@@ -83,6 +82,13 @@ class Metrics:
     def pass_succeeded(self) -> None:
         """A pass ended well, now."""
         self.last_success.set(time())
+
+    def rollout_finished(self, status: RolloutStatus) -> None:
+        """A Rollout came to an outcome; stages that it never reached (0 seconds) are not observed."""
+        self.finished.labels(str(status.outcome)).inc()
+        for stage, histogram in self.stages.items():
+            if seconds := getattr(status.seconds, stage):
+                histogram.observe(seconds)
 
     def objects(self, counts: Mapping[Kind, int]) -> None:
         """What there is."""

@@ -27,7 +27,9 @@ class Probes:
             return web.Response(body=metrics(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
         app = web.Application()
-        app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", exposition)])
+        app.add_routes(
+            [web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", exposition)]
+        )
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.2)
 
     async def start(self, *, host: str, port: int) -> int:

@@ -76,7 +76,7 @@ class Operator:
         self.metrics = metrics = Metrics()
         self.gate = gate = Gate()
         self.health = health = Health(resync_seconds=config.resync_seconds)
-        self.api = Api(_client(configuration), count=metrics.request)
+        self.api = Api(_client(configuration), count=self._answered)
         self.store: Store[AnySeen | None] = Store(see)
         cluster = KubeCluster(self.api, gate=gate, memory=self.store, instance=identity)
         self.passes = Passes(self.store, cluster, config, metrics=metrics)
@@ -150,6 +150,10 @@ class Operator:
         async with asyncio.TaskGroup() as group:
             for forever in (self.watch.run(), self.resync.run(), self.worker.run()):
                 group.create_task(forever)
+
+    def _answered(self, verb: str, code: int) -> None:
+        self.metrics.request(verb, code)
+        self.health.answered(code)
 
     def _ready(self) -> Verdict:
         return self.health.ready(leading=self.gate.open)

@@ -82,7 +82,9 @@ class Store(Generic[Value]):
             for uid, known in self._known[kind].items()
             if uid not in listed and known.version <= moment and namespace in ("", known.namespace)
         ]
-        return any([self.gone(kind, uid, version=moment) for uid in missing]) or news
+        for uid in missing:
+            self.gone(kind, uid, version=moment)
+        return bool(missing) or news
 
     def values(self) -> Iterator[Value]:
         """Everything that is known."""

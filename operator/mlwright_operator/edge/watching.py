@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 Take = Callable[[Kind, str | None, Mapping[str, Any]], bool]
 """Takes in an event: kind, type (ADDED, MODIFIED, DELETED; None: it was in a list) and object; whether it is news."""
+_Hear = Callable[[Kind, str | None, Mapping[str, Any]], None]
 
 STOP_SECONDS = 3.0
 RESTART_SECONDS = 5.0
@@ -149,7 +150,7 @@ class _Life:
         )
 
 
-def _handler(kind: Kind, loop: asyncio.AbstractEventLoop, take: Callable[[Kind, str | None, Mapping[str, Any]], None]) -> Callable[..., Any]:
+def _handler(kind: Kind, loop: asyncio.AbstractEventLoop, take: _Hear) -> Callable[..., Any]:
     async def hand_over(event: Mapping[str, Any], **_: Any) -> None:
         try:
             loop.call_soon_threadsafe(take, kind, event["type"], event["object"])

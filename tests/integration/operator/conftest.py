@@ -104,7 +104,9 @@ class ApiServer:
         key = (plural, raw["metadata"].get("namespace", ""), raw["metadata"]["name"])
         old = self.objects.get(key)
         raw = {"apiVersion": api_version, "kind": kind, **copy.deepcopy(raw)}
-        raw["metadata"].setdefault("uid", old["metadata"]["uid"] if old else f"uid-{plural}-{self.version + 1}")
+        raw["metadata"].setdefault(
+            "uid", old["metadata"]["uid"] if old else f"uid-{plural}-{self.version + 1}"
+        )
         raw["metadata"].setdefault("creationTimestamp", "2026-01-01T00:00:00Z")
         await self._store(key, raw, "MODIFIED" if old else "ADDED")
         return raw
@@ -172,7 +174,9 @@ class ApiServer:
             return {"groups": [_group(name, versions[name]) for name in groups]}
         version = "/".join(parts[1:])
         if (parts[0] == "api" and len(parts) == 2) or (parts[0] == "apis" and len(parts) == 3):
-            return {"resources": [_resource(name, kind) for name, (api, kind) in served.items() if api == version]}
+            return {
+                "resources": [_resource(name, kind) for name, (api, kind) in served.items() if api == version]
+            }
         return None
 
     async def _answer(
@@ -191,11 +195,15 @@ class ApiServer:
             if wanted not in (None, found["metadata"]["uid"]):
                 return status(409, "Conflict", "the UID in the precondition does not match")
             await self.remove(*key)
-            return web.json_response({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})
+            return web.json_response(
+                {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+            )
         if request.method == "PUT":
             if body["metadata"].get("resourceVersion") != found["metadata"]["resourceVersion"]:
                 return status(409, "Conflict", "the object has been modified")
-            await self._store(key, {**body, "metadata": {**found["metadata"], **body["metadata"]}}, "MODIFIED")
+            await self._store(
+                key, {**body, "metadata": {**found["metadata"], **body["metadata"]}}, "MODIFIED"
+            )
         return web.json_response(self.objects[key])
 
     async def _collection(
@@ -216,7 +224,9 @@ class ApiServer:
         page = selected[start : start + limit] if limit else selected
         more = str(start + limit) if limit and start + limit < len(selected) else ""
         api_version, kind = KINDS[plural]
-        items = [{key: value for key, value in raw.items() if key not in ("kind", "apiVersion")} for raw in page]
+        items = [
+            {key: value for key, value in raw.items() if key not in ("kind", "apiVersion")} for raw in page
+        ]
         return web.json_response(
             {
                 "kind": f"{kind}List",
@@ -310,7 +320,11 @@ def _resource(plural: str, kind: str) -> Raw:
 def _matches(raw: Raw, query: Mapping[str, str]) -> bool:
     selector = query.get("labelSelector", "")
     labels = raw["metadata"].get("labels") or {}
-    return all(labels.get(name) == value for name, _, value in (one.partition("=") for one in selector.split(",")) if name)
+    return all(
+        labels.get(name) == value
+        for name, _, value in (one.partition("=") for one in selector.split(","))
+        if name
+    )
 
 
 def status(code: int, reason: str, message: str, headers: Mapping[str, str] | None = None) -> web.Response:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from kubernetes.aio.client.api_client import ApiClient
-from mlwright_operator.actions import Kind
 from mlwright_operator.edge.connection import Api
 from mlwright_operator.edge.listing import Lister
 from mlwright_operator.edge.resources import OURS, watched
