@@ -48,9 +48,10 @@ def lacks_user_namespace(sent: Mapping[str, Any], returned: Mapping[str, Any]) -
 
 
 def _compared(pod: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = pod.get("metadata") or {}
-    named = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
-    return {"metadata": named, "spec": pod.get("spec")}
+    metadata = pod.get("metadata")
+    named = metadata if isinstance(metadata, Mapping) else {}
+    compared = {key: named[key] for key in ("labels", "annotations") if named.get(key)}
+    return {"metadata": compared, "spec": pod.get("spec")}
 
 
 def _leaves(tree: object, path: str = "") -> Iterator[tuple[str, object]]:
@@ -120,7 +121,7 @@ _NODE_LIFE = frozenset(
 
 def _tolerable(value: object, asked: Leaves) -> bool:
     """Added to every pod, for the devices that were asked for, or by the platform's runtime class."""
-    key = value.get("key") if isinstance(value, Mapping) else None
+    key = str(value.get("key")) if isinstance(value, Mapping) else ""
     devices = {path.rpartition(".limits.")[2] for path in asked if ".resources.limits." in path}
     return key in _NODE_LIFE or key in devices or "spec.runtimeClassName" in asked
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
 from typing import Any
 
 from mlwright_api.mltask import DataVolume, TaskData, TaskLimits
@@ -99,9 +98,8 @@ def _data(name: str, volume: DataVolume, profile: SandboxProfile) -> Json:
 
 
 def _data_mount(name: str, path: str, volume: DataVolume) -> Json:
-    mount = _read_only(name, path)
-    folder = str(PurePosixPath(volume.claim.path)) if volume.claim is not None else "."
-    return mount if folder == "." else mount | {"subPath": folder}
+    folder = volume.claim.path if volume.claim is not None else ""
+    return _read_only(name, path) | ({"subPath": folder} if folder else {})
 
 
 def _writable(name: str, path: str) -> Json:

@@ -103,11 +103,10 @@ def test_a_claim_is_mounted_read_only_twice_over_and_only_its_folder() -> None:
         assert mount["recursiveReadOnly"] == "IfPossible"
 
 
-@pytest.mark.parametrize(
-    ("path", "mounted"),
-    [("", None), (".", None), ("./", None), ("a", "a"), ("a//b/.", "a/b"), ("./a/", "a"), ("..a", "..a")],
-)
-def test_a_claims_folder_is_written_as_kubernetes_wants_it(path: str, mounted: str | None) -> None:
+@pytest.mark.parametrize(("path", "mounted"), [("", None), ("a", "a"), ("a/b", "a/b"), ("..a", "..a")])
+def test_only_a_claims_folder_is_mounted_and_all_of_it_where_none_is_named(
+    path: str, mounted: str | None
+) -> None:
     data = {"public": {"claim": {"name": "one", "path": path}}, "private": {"claim": {"name": "two"}}}
     mount = mounts(container(pod(task=changed(TASK, "data", data)), "agent"))["/public"]
     assert mount.get("subPath") == mounted
