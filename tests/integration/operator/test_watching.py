@@ -1,4 +1,4 @@
-"""kopf against an API server that resets, expires and refuses: every change reaches the store, and nothing is written."""
+"""kopf against an API server that resets, expires and refuses: every change is seen, nothing is written."""
 
 from __future__ import annotations
 

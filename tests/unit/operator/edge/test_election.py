@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +15,7 @@ TIMES = LeaseTimes(duration=15, writing=10, retry=2, call=5)
 
 
 class Lease:
-    """The one object, with optimistic locking; `down` answers nothing, `deaf` does what it is asked and says nothing."""
+    """The one object, with optimistic locking; `down`: no answer; `deaf`: done, but no answer."""
 
     def __init__(self) -> None:
         self.raw: dict[str, Any] | None = None
@@ -283,6 +282,3 @@ def test_a_released_lease_says_so(world: World) -> None:
     body = lease_body(None, name="x", holder="", times=TIMES, now=datetime(2026, 1, 1, tzinfo=UTC))
     assert body["spec"]["leaseDurationSeconds"] == 1
     assert body["spec"]["renewTime"] == "2026-01-01T00:00:00.000000Z"
-
-
-Make = Callable[..., ApiFailure]

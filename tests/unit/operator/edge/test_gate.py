@@ -73,8 +73,8 @@ def test_a_write_that_fails_is_no_longer_in_flight(clock: Any) -> None:
     async def scenario() -> None:
         gate = Gate(clock=clock)
         gate.open_until(clock.now + 10)
-        with pytest.raises(OSError), gate.writing():
-            raise OSError
+        with pytest.raises(ConnectionResetError), gate.writing():
+            raise ConnectionResetError
         await gate.drained()
 
     asyncio.run(scenario())

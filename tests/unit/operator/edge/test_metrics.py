@@ -10,7 +10,7 @@ from mlwright_api.rollout import Outcome, RolloutSeconds, RolloutStatus
 from mlwright_operator.actions import Kind
 from mlwright_operator.edge.metrics import STAGES, Metrics
 
-PAGE = Path(__file__).parents[4] / "docs/reference/metrics.md"
+PAGE = Path(__file__).parents[4] / "docs/reference/operator-metrics.md"
 
 
 def text(metrics: Metrics) -> str:
