@@ -1,4 +1,4 @@
-"""Prometheus metrics; every label has few values. docs/reference/operator-metrics.md lists them, and a test compares."""
+"""Prometheus metrics; every label has few values. docs/reference/operator-metrics.md lists them: a test compares."""
 
 from __future__ import annotations
 

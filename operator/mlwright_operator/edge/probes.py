@@ -30,6 +30,8 @@ class Probes:
         app.add_routes(
             [web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", exposition)]
         )
+        self.port = 0
+        """Where it listens, once it does."""
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.2)
 
     async def start(self, *, host: str, port: int) -> int:
@@ -41,7 +43,8 @@ class Probes:
         except OSError as error:
             await self.stop()
             raise ConfigError(f"--listen {host}:{port}: {error.strerror or error}") from error
-        return int(self._runner.addresses[0][1])
+        self.port = int(self._runner.addresses[0][1])
+        return self.port
 
     async def stop(self) -> None:
         """Close the socket and what is connected."""

@@ -123,14 +123,15 @@ class Operator:
             await self.api.close()
 
     async def _work(self) -> int:
-        tasks = [asyncio.create_task(self._elect(), name="election"), asyncio.create_task(self._operate())]
+        electing, working = asyncio.create_task(self._elect()), asyncio.create_task(self._operate())
         stopping = asyncio.create_task(self._stopping.wait())
-        await asyncio.wait([*tasks, stopping], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([electing, working, stopping], return_when=asyncio.FIRST_COMPLETED)
+        ended = [task for task in (electing, working) if task.done()]
         self.gate.shut()
         await self.gate.drained()
-        ended = [task for task in tasks if task.done()]
-        await _cancel([*tasks, stopping])
+        await _cancel([electing])
         await self.election.release()
+        await _cancel([working, stopping])
         for task in ended:
             if isinstance(lost := task.exception(), LeaseLost):
                 log.error("another operator leads: %s", lost)

@@ -27,7 +27,7 @@ Take = Callable[[Kind, str | None, Mapping[str, Any]], bool]
 """Takes in an event: kind, type (ADDED, MODIFIED, DELETED; None: it was in a list) and object; whether it is news."""
 _Hear = Callable[[Kind, str | None, Mapping[str, Any]], None]
 
-STOP_SECONDS = 3.0
+STOP_SECONDS = 1.0
 RESTART_SECONDS = 5.0
 
 

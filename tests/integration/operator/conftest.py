@@ -162,7 +162,7 @@ class ApiServer:
             return status(404, "NotFound", "the server could not find the requested resource")
         if request.query.get("watch") == "true":
             return await self._watch(request, plural, namespace)
-        return await self._answer(request, (plural, namespace, name), subresource, body)
+        return await self.answer(request, (plural, namespace, name), subresource, body)
 
     def _discovery(self, parts: list[str]) -> Raw | None:
         served = {plural: KINDS[plural] for plural in self.served}
@@ -179,7 +179,7 @@ class ApiServer:
             }
         return None
 
-    async def _answer(
+    async def answer(
         self, request: web.Request, key: tuple[str, str, str], subresource: str, body: Raw
     ) -> web.StreamResponse:
         plural, namespace, name = key
