@@ -10,7 +10,7 @@ SOURCES := crds sandbox-image trainer operator
 SCRIPTS := .ci/run $(wildcard hack/*.sh)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart test lint format unit docs bench bench-quickstart parity clean
+.PHONY: help setup quickstart test lint format unit docs crds bench bench-quickstart parity clean
 
 help: ## List what can be made
 	@echo "mlwright trains language models to do machine-learning engineering, by reinforcement learning."
@@ -47,6 +47,9 @@ format: setup ## Format, and mend what ruff can
 
 docs: setup ## Generate docs/reference from the models and the outcome table
 	@$(BIN)/python docs/generate.py
+
+crds: setup ## Generate crds/*.yaml, the CRDs and admission policies, from the models
+	@PYTHONPATH=crds $(BIN)/python -m mlwright_crds
 
 bench: setup ## Every benchmark that takes minutes; prints JSON
 	@for file in $(wildcard benchmarks/*.py); do \

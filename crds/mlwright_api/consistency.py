@@ -154,26 +154,31 @@ def _scores_in_order(spec: MLTaskSpec) -> Iterator[Violation]:
             yield Violation(f"reference.{better}", message)
 
 
-def _bound(holds_at: Callable[[MetricInfo], float | None], *, otherwise: str) -> str:
-    """CEL: the metric's bound as a number."""
-    bounds = sorted({bound for info in CATALOG.values() if (bound := holds_at(info)) is not None})
-    choice = f"double('{otherwise}')"
-    for bound in bounds:
-        among = _among(lambda info, bound=bound: holds_at(info) == bound)  # type: ignore[misc]  # bound here
-        choice = f"{among} ? {bound} : {choice}"
+def _bound(bound_of: Callable[[MetricInfo], float | None], *, otherwise: str, as_text: bool = False) -> str:
+    """CEL: the metric's bound, as a number or as it is written."""
+    choice = f"'{otherwise}'" if as_text else f"double('{otherwise}')"
+    for bound in sorted({bound for info in CATALOG.values() if (bound := bound_of(info)) is not None}):
+        among = _among(lambda info, bound=bound: bound_of(info) == bound)  # type: ignore[misc]  # bound here
+        written = f"'{bound:g}'" if as_text else bound
+        choice = f"{among} ? {written} : {choice}"
     return f"({choice})"
 
 
-_LOWER = _bound(lambda info: info.lower, otherwise="-Infinity")
-_UPPER = _bound(lambda info: info.upper, otherwise="Infinity")
+def _lower(*, as_text: bool = False) -> str:
+    return _bound(lambda info: info.lower, otherwise="-inf", as_text=as_text)
+
+
+def _upper(*, as_text: bool = False) -> str:
+    return _bound(lambda info: info.upper, otherwise="inf", as_text=as_text)
 
 
 def _in_bounds(name: str) -> Cel:
     score = f"self.reference.{name}"
+    interval = f"[{{{_lower(as_text=True)}}}, {{{_upper(as_text=True)}}}]"
     return Cel(
-        f"!has({score}) || ({_LOWER} <= {score} && {score} <= {_UPPER})",
+        f"!has({score}) || ({_lower()} <= {score} && {score} <= {_upper()})",
         field=f"reference.{name}",
-        message=f"must be in [{{{_LOWER}}}, {{{_UPPER}}}] for {{{_NAME}}}, not {{{score}}}",
+        message=f"must be in {interval} for {{{_NAME}}}, not {{{score}}}",
     )
 
 

@@ -95,24 +95,28 @@ class ClaimSource(ApiModel):
     name: DnsName
     """Of the claim, in the same namespace."""
     path: Annotated[str, Field(max_length=512)] = ""
-    """Relative to the claim's root, without `..`."""
+    """Relative to the claim's root, without `..`; empty: the root."""
 
     @classmethod
     def rules(cls) -> tuple[Rule[Any], ...]:
         return (_relative_path,)
 
 
+_PLAIN_PATH = (
+    "must be relative to the claim, without '..', '.' and empty parts such as a slash at the end makes"
+)
+
+
 @rule(
     Cel(
-        "!self.path.startsWith('/') && !('..' in self.path.split('/'))",
+        "self.path == '' || self.path.split('/').all(part, !(part in ['', '.', '..']))",
         field="path",
-        message="must be relative to the claim and must not contain '..'",
+        message=_PLAIN_PATH,
     )
 )
 def _relative_path(claim: ClaimSource) -> Iterator[Violation]:
-    path = PurePosixPath(claim.path)
-    if path.is_absolute() or ".." in path.parts:
-        yield Violation("path", "must be relative to the claim and must not contain '..'")
+    if claim.path and not {"", ".", ".."}.isdisjoint(claim.path.split("/")):
+        yield Violation("path", _PLAIN_PATH)
 
 
 class DataVolume(ApiModel):
@@ -145,17 +149,18 @@ class TaskData(ApiModel):
 
 
 def _apart(one: str, other: str) -> Cel:
-    """Claims by name and folder (`a/./b/` is `/a/b/`), other sources as a whole."""
-    given = " && ".join(f"has(self.{name})" for name in (one, other) if name == "sealed") or "true"
-    first, second = f"self.{one}", f"self.{other}"
-    same_claim = f"has({first}.claim) && has({second}.claim) && {first}.claim.name == {second}.claim.name"
-    here, there = (
-        f"('/' + {data}.claim.path.split('/').filter(x, x != '' && x != '.').map(x, x + '/').join())"
-        for data in (first, second)
+    a, b = f"self.{one}", f"self.{other}"
+    whole = (
+        f"has({a}.{name}) && has({b}.{name}) && {a}.{name} == {b}.{name}" for name in ("image", "configMap")
     )
-    inside = f"{here}.startsWith({there}) || {there}.startsWith({here})"
+    path, into = f"{a}.claim.path", f"{b}.claim.path"
+    nested = f"{path} == {into} || " + " || ".join(
+        f"{outer} == '' || {inner}.startsWith({outer} + '/')" for outer, inner in ((path, into), (into, path))
+    )
+    claims = f"has({a}.claim) && has({b}.claim) && {a}.claim.name == {b}.claim.name && ({nested})"
+    given = "" if other != "sealed" else "!has(self.sealed) || "
     return Cel(
-        f"!({given}) || !({same_claim} ? ({inside}) : {first} == {second})",
+        f"{given}!({' || '.join(f'({same})' for same in (*whole, claims))})",
         field=other,
         message=f"must be apart from {one}: one must not contain the other",
     )

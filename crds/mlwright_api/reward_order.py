@@ -20,6 +20,6 @@ def broken_order(reward: RewardSpec, worst: float) -> str | None:
     if ceiling < worst:
         return None
     return (
-        f"invalid + {len(MILESTONES)} x milestone is {ceiling:g} and must be below {worst:g}, so that any valid "
-        "script outranks any failure"
+        f"invalid + {len(MILESTONES)} x milestone must be below {worst:g}, so that any valid script outranks any "
+        f"failure (it is {ceiling:g})"
     )

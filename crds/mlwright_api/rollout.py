@@ -140,7 +140,7 @@ class RolloutSpec(ApiModel):
     Cel(
         "self.files.exists(file, file.path == self.entrypoint)",
         field="entrypoint",
-        message="must be one of files ({self.files.map(file, file.path).join(', ')}), not '{self.entrypoint}'",
+        message="must be the path of one of files, not '{self.entrypoint}'",
     ),
 )
 def _files_fit(spec: RolloutSpec) -> Iterator[Violation]:
@@ -151,7 +151,9 @@ def _files_fit(spec: RolloutSpec) -> Iterator[Violation]:
     if twice := first_duplicate(paths):
         yield Violation("files", f"paths must be distinct, but {twice!r} comes twice")
     if spec.entrypoint not in paths:
-        yield Violation("entrypoint", f"must be one of files ({', '.join(paths)}), not {spec.entrypoint!r}")
+        there = ", ".join(paths)
+        message = f"must be the path of one of files, not {spec.entrypoint!r} (there is {there})"
+        yield Violation("entrypoint", message)
 
 
 @rule(

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from mlwright_api.algorithm import Algorithm, DurationWeighting, KlPenalty, Scheduler, WeightingMode
-from mlwright_api.base import ApiModel, ApiVersion, Conditions, DnsLabel, DnsName, ObjectMeta, keyed_by
-from mlwright_api.bounds import Fraction, NotNegative, Seconds
+from mlwright_api.base import ApiModel, ApiVersion, DnsLabel, DnsName, ObjectMeta, keyed_by
+from mlwright_api.bounds import Seconds
 from mlwright_api.modelspec import Lora, ModelSource, ModelSpec, ScratchModel
 from mlwright_api.results import MILESTONES
 from mlwright_api.reward_order import WORST_NORMALIZED, broken_order
+from mlwright_api.runstatus import (
+    Best,
+    InferenceServer,
+    Progress,
+    RewardStatus,
+    RolloutCounts,
+    TrainingRunStatus,
+)
 from mlwright_api.sampling import (
     Checkpoint,
     Collection,
@@ -284,8 +291,8 @@ _CEILING = (
     Cel(
         f"{_SCORE} != 'Normalized' || {_CEILING} < {WORST_NORMALIZED}",
         field="reward",
-        message=f"invalid + {len(MILESTONES)} x milestone is {{{_CEILING}}} and must be below {WORST_NORMALIZED}, "
-        "so that any valid script outranks any failure",
+        message=f"invalid + {len(MILESTONES)} x milestone must be below {WORST_NORMALIZED}, so that any valid script "
+        "outranks any failure",
     )
 )
 def _failures_rank_last(spec: TrainingRunSpec) -> Iterator[Violation]:
@@ -297,80 +304,44 @@ def _failures_rank_last(spec: TrainingRunSpec) -> Iterator[Violation]:
         yield Violation("reward", broken)
 
 
-class Progress(ApiModel):
-    """How far the run is."""
+MUTABLE = frozenset(
+    {
+        "suspend",
+        "drainSeconds",
+        "ttlSecondsAfterFinished",
+        "activeDeadlineSeconds",
+        "weight",
+        "algorithm.updates",
+        "collection.maxInFlight",
+        "collection.infrastructureRetries",
+        "checkpoint",
+        "storage.whenDeleted",
+        "collector",
+        *(
+            f"{part}.{field}"
+            for part in ("learner", "inference")
+            for field in (
+                "image",
+                "resources",
+                "nodeSelector",
+                "tolerations",
+                "affinity",
+                "priorityClassName",
+            )
+        ),
+        "inference.replicas",
+    }
+)
+"""Paths below spec of what may change in a run that exists: how it is run, and how long.
 
-    update: Annotated[int, Field(ge=0)]
-    """Updates done."""
-    updates: Annotated[int, Field(ge=0)]
-    """Updates asked for."""
-    policy_version: Annotated[int, Field(ge=0)]
-    """Of the newest weights."""
-    eta_seconds: NotNegative | None = None
-    """Estimated time to the end."""
-    last_update_time: datetime | None = None
-    """When the newest weights were published."""
-
-
-class RewardStatus(ApiModel):
-    """Of the last batch."""
-
-    mean: float
-    """Mean reward of its rows."""
-    valid_fraction: Fraction
-    """Share of its rows with a valid submission."""
-
-
-class Best(ApiModel):
-    """The best script so far."""
-
-    score: float
-    """On Selection."""
-    path: Annotated[str, Field(max_length=1024)]
-    """Below the run's folder."""
-    digest: Annotated[str, Field(max_length=128)]
-    """sha256 of the script."""
-
-
-class RolloutCounts(ApiModel):
-    """Of this run's rollouts."""
-
-    pending: Annotated[int, Field(ge=0)] = 0
-    """Not yet admitted."""
-    running: Annotated[int, Field(ge=0)] = 0
-    """In a sandbox."""
-    finished: Annotated[int, Field(ge=0)] = 0
-    """With an outcome."""
-    infrastructure_failed: Annotated[int, Field(ge=0)] = 0
-    """Given up after their retries."""
-
-
-class InferenceServer(ApiModel):
-    """A server that samples."""
-
-    pod: DnsName
-    """Its pod."""
-    address: Annotated[str, Field(max_length=253)]
-    """Host and port."""
-    ready: bool
-    """Healthy, and at an accepted policy version."""
-
-
-class TrainingRunStatus(ApiModel):
-    """The operator's part and the collector's; bounded, no history."""
-
-    conditions: Conditions = []
-    """Accepted, Ready, Suspended, Succeeded, Failed, SandboxesIsolated, StorageShared."""
-    rollouts: RolloutCounts | None = None
-    inference: Annotated[
-        list[InferenceServer], Field(max_length=1024, json_schema_extra=keyed_by("pod"))
-    ] = []
-    """By pod."""
-    progress: Progress | None = None
-    reward: RewardStatus | None = None
-    best: Best | None = None
-    policy_versions: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=64)] = []
-    """Those that are kept."""
+Nothing that its numbers depend on: what was sampled and learned must follow from one spec (`mlwright replay`).
+"""
+SCHEDULE_CHANGES = Cel(
+    "self.algorithm.updates == oldSelf.algorithm.updates || self.algorithm.scheduler.kind == 'Constant'",
+    field="algorithm.updates",
+    message="cannot change in a run that exists with scheduler.kind {self.algorithm.scheduler.kind}: learning rates "
+    "that fall towards the last update would have been others from the start",
+)
 
 
 class TrainingRun(ApiModel):

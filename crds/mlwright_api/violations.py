@@ -76,10 +76,8 @@ def exactly_one(*names: str) -> Rule[Any]:
     found = f"[{listed}].filter(name, name != '')"
 
     @rule(
-        Cel(
-            f"{found}.size() == 1",
-            message=f"{required}, {{{found}.size() == 0 ? 'and none is given' : 'not ' + {found}.join(' and ')}}",
-        )
+        Cel(f"{found}.size() > 0", message=f"{required}, and none is given"),
+        Cel(f"{found}.size() <= 1", message=f"{required}, not {{{found}}}"),
     )
     def one(spec: Any) -> Iterator[Violation]:
         given = [name for name in names if getattr(spec, to_snake(name)) is not None]

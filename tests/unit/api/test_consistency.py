@@ -9,6 +9,9 @@ from mlwright_api.consistency import check_reward, check_task
 from mlwright_api.mltask import MLTaskSpec
 from mlwright_api.trainingrun import RewardSpec
 
+ORDER = "reward: invalid + 7 x milestone must be"
+WHY = "so that any valid script outranks any failure"
+
 
 def task(metric: dict[str, Any], kind: str = "Values", **reference: float) -> MLTaskSpec:
     return MLTaskSpec.model_validate(
@@ -39,12 +42,12 @@ class TestCheckReward:
             (
                 RewardSpec(invalid=-0.4),
                 AUC,
-                "reward: invalid + 7 x milestone is -0.05 and must be below -0.1",
+                f"{ORDER} below -0.1, {WHY} (it is -0.05)",
             ),
             (
                 RewardSpec(milestone=0.06),
                 AUC,
-                "reward: invalid + 7 x milestone is -0.08 and must be below -0.1",
+                f"{ORDER} below -0.1, {WHY} (it is -0.08)",
             ),
             (RewardSpec(), task({"name": "rmse"}), None),
             (
@@ -82,14 +85,12 @@ class TestCheckReward:
             (
                 RewardSpec(score="Raw", invalid=-0.5, milestone=0.1),
                 AUC,
-                "reward: invalid + 7 x milestone is 0.2 and must be below 0,",
+                f"{ORDER} below 0, {WHY} (it is 0.2)",
             ),
             (
                 RewardSpec(score="Raw", invalid=-1.0, milestone=0.05),
                 task({"name": "brier"}, "Probabilities", baseline=0.25),
-                None
-                if -1.0 + 0.35 < -1
-                else "reward: invalid + 7 x milestone is -0.65 and must be below -1,",
+                None if -1.0 + 0.35 < -1 else f"{ORDER} below -1, {WHY} (it is -0.65)",
             ),
         ],
     )

@@ -146,7 +146,7 @@ def test_a_generator_makes_20_000_examples_and_a_file_is_used_whole() -> None:
         ),
         (
             {"preset": "RLforMLE", "reward": RewardSpec(score="Normalized", invalid=-0.5)},
-            "reward: invalid + 7 x milestone is 0.2 and must be below -0.1",
+            "reward: invalid + 7 x milestone must be below -0.1, so that",
         ),
         (
             {"collection": Collection(mode=CollectionMode.SYNCHRONOUS, max_in_flight=129)},

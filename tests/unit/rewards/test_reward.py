@@ -166,9 +166,7 @@ def test_a_best_score_no_better_than_the_baseline_is_refused(metric: str, best: 
     ],
 )
 def test_settings_under_which_a_failure_could_outrank_a_valid_script_are_refused(reward: RewardSpec) -> None:
-    with pytest.raises(
-        UserError, match=r"task .A task.: reward: invalid \+ 7 x milestone is .* and must be below"
-    ):
+    with pytest.raises(UserError, match=r"task .A task.: reward: invalid \+ 7 x milestone must be below"):
         check(reward, "roc_auc", 0.5, 0.9)
 
 
