@@ -1,7 +1,7 @@
 """The handle of a running cluster: start one or find it again, ask it, stop parts of it, end it.
 
-    with running(Level.CONTROL_PLANE, folder) as cluster:
-        cluster.kubectl("get", "--raw", "/version")
+with running(Level.CONTROL_PLANE, folder) as cluster:
+    cluster.kubectl("get", "--raw", "/version")
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ class Cluster:
     def start(self, component: str) -> None:
         """Starts a stopped component again. Returns when it is ready."""
         self._tell(f"start {component}")
-        machine.wait_until(lambda: component in self._running(), what=f"the start of {component}")
+        machine.wait_until(
+            lambda: component in self._running() or not self.is_running(), what=f"the start of {component}"
+        )
         _wait(self.layout)
 
     @contextmanager
@@ -200,7 +202,9 @@ def _prepared(level: Level, folder: Path) -> Cluster:
     """The cluster with its credentials: those it had, where it is started again."""
     if (folder / "cluster.json").exists():
         return found(folder)
-    cluster = Cluster(folder=folder, level=level, endpoint=_endpoint(level, folder), token=credentials.new_token())
+    cluster = Cluster(
+        folder=folder, level=level, endpoint=_endpoint(level, folder), token=credentials.new_token()
+    )
     credentials.make_certificates(folder, addresses=[cluster.endpoint.address, API_SERVICE])
     tokens = {
         credentials.ADMIN: cluster.token,
@@ -210,7 +214,13 @@ def _prepared(level: Level, folder: Path) -> Cluster:
         credentials.kubelet_user(cluster.node_name): credentials.new_token(),
     }
     files = {"tokens.csv": credentials.token_file(tokens)}
-    names = ("kubeconfig", "controllers.kubeconfig", "scheduler.kubeconfig", "proxy.kubeconfig", "kubelet.kubeconfig")
+    names = (
+        "kubeconfig",
+        "controllers.kubeconfig",
+        "scheduler.kubeconfig",
+        "proxy.kubeconfig",
+        "kubelet.kubeconfig",
+    )
     for name, (user, token) in zip(names, tokens.items(), strict=True):
         files[name] = kubeconfig(url=cluster.url, ca=cluster.ca, token=token, user=user.name)
     read = {"level": level, "endpoint": asdict(cluster.endpoint), "token": cluster.token}
@@ -326,11 +336,14 @@ def _settle(cluster: Cluster, programs: Mapping[str, Path]) -> None:
     cluster.load_image(archive)
     name = f"node/{cluster.node_name}"
     machine.wait_until(
-        lambda: name in cluster.kubectl("get", "nodes", "--output=name"), what="the node", seconds=START_SECONDS
+        lambda: name in cluster.kubectl("get", "nodes", "--output=name"),
+        what="the node",
+        seconds=START_SECONDS,
     )
     cluster.kubectl("wait", "--for=condition=Ready", name, f"--timeout={START_SECONDS:.0f}s")
     machine.wait_until(
-        lambda: "default" in cluster.kubectl("get", "serviceaccounts", "--output=name"), what="the controllers"
+        lambda: "default" in cluster.kubectl("get", "serviceaccounts", "--output=name"),
+        what="the controllers",
     )
 
 

@@ -91,7 +91,9 @@ def _certificate(folder: Path, name: str, *, subject: str, names: str = "") -> N
 
 def _openssl(folder: Path, arguments: list[str]) -> None:
     try:
-        done = subprocess.run(["openssl", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["openssl", *arguments], cwd=folder, capture_output=True, text=True, check=False
+        )
     except FileNotFoundError as error:
         raise CommandFailed("openssl is missing (apt-get install openssl)") from error
     if done.returncode != 0:

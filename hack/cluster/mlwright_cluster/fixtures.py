@@ -1,4 +1,4 @@
-"""Fixtures of the test suites that talk to a real cluster: `control_plane` and `node`, one of each a session.
+"""Fixtures of the test suites that talk to a real cluster: one control plane, one node, one sandbox image a session.
 
 `MLWRIGHT_USE_CLUSTER=1` with `KUBECONFIG` makes the node tests use that cluster instead of one of their own.
 """
@@ -6,12 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from mlwright_cluster import sandbox_image as images
 from mlwright_cluster.cluster import Cluster, found, running
+from mlwright_cluster.given import GivenCluster, given
 from mlwright_cluster.needs import given_cluster
 from mlwright_cluster.plan import Level
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="session")
@@ -22,11 +27,24 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
 
 
 @pytest.fixture(scope="session")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster | GivenCluster]:
     """A cluster that runs pods: its own, which ends with the session, or that of MLWRIGHT_USE_CLUSTER."""
     kubeconfig = given_cluster()
-    if kubeconfig is not None:
-        yield found(kubeconfig.resolve().parent)
-        return
-    with running(Level.NODE, tmp_path_factory.mktemp("node")) as cluster:
-        yield cluster
+    if kubeconfig is None:
+        with running(Level.NODE, tmp_path_factory.mktemp("node")) as cluster:
+            yield cluster
+    elif (kubeconfig.parent / "cluster.json").exists():  # One of `make cluster-up`.
+        yield found(kubeconfig.parent)
+    else:
+        yield given(kubeconfig)
+
+
+@pytest.fixture(scope="session")
+def sandbox_image(node: Cluster | GivenCluster) -> str:
+    """The name of this checkout's sandbox image, which the node has. Build it before: `make images`."""
+    image = images.planned(ROOT)
+    if not image.archive.exists():
+        pytest.fail(f"the sandbox image of this checkout is not built: make images ({image.archive})")
+    if isinstance(node, Cluster):
+        node.load_image(image.archive)
+    return image.name

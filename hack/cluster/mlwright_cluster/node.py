@@ -17,6 +17,7 @@ PODS = "10.244.0.0/16"
 BRIDGE = "mlwright0"
 CABLE = "eth0"
 """The node's end of the cable to the machine."""
+KUBELET_HEALTH, PROXY_HEALTH = "127.0.0.1:10248", "127.0.0.1:10256"
 PAUSE_IMAGE = "localhost/mlwright-pause:1"
 
 UNSHARE = (
@@ -141,7 +142,8 @@ def kubelet(layout: Layout, node: Node) -> Component:
     ]
     script = "\n".join(["set -e", "mount --make-private /proc", *shown, 'exec "$@"'])
     own_view = ("unshare", "--mount", "--propagation", "unchanged", "sh", "-c", script, "kubelet")
-    return Component("kubelet", (*own_view, str(node.programs["kubelet"]), *arguments))
+    argv = (*own_view, str(node.programs["kubelet"]), *arguments)
+    return Component("kubelet", argv, ready=f"http://{KUBELET_HEALTH}/healthz")
 
 
 def kubelet_config(layout: Layout, node: Node) -> str:
@@ -168,7 +170,8 @@ def kubelet_config(layout: Layout, node: Node) -> str:
         "volumePluginDir": "/run/mlwright-volume-plugins",
         "resolvConf": str(layout / "resolv.conf"),
         "clusterDomain": "cluster.local",
-        "shutdownGracePeriod": "0s",
+        "healthzBindAddress": KUBELET_HEALTH.partition(":")[0],
+        "healthzPort": int(KUBELET_HEALTH.partition(":")[2]),
     }
     return json.dumps(config, indent=1)
 
@@ -176,7 +179,7 @@ def kubelet_config(layout: Layout, node: Node) -> str:
 def proxy(layout: Layout, node: Node) -> Component:
     """The service proxy: makes 10.96.0.1 reachable from pods."""
     argv = (str(node.programs["kube-proxy"]), f"--config={layout / 'proxy.json'}")
-    return Component("kube-proxy", argv)
+    return Component("kube-proxy", argv, ready=f"http://{PROXY_HEALTH}/healthz")
 
 
 def proxy_config(layout: Layout, node: Node) -> str:
@@ -194,7 +197,7 @@ def proxy_config(layout: Layout, node: Node) -> str:
             "tcpEstablishedTimeout": "0s",
             "tcpCloseWaitTimeout": "0s",
         },
-        "healthzBindAddress": "127.0.0.1:10256",
+        "healthzBindAddress": PROXY_HEALTH,
         "metricsBindAddress": "127.0.0.1:10249",
     }
     return json.dumps(config, indent=1)

@@ -37,7 +37,7 @@ class Endpoint:
 class Component:
     """One process of a cluster, and how to see that it is ready.
 
-    ready: the path of a unix socket that accepts connections, an https URL that answers 200, or "" (at once).
+    ready: the path of a unix socket that accepts connections, a URL that answers 200, or "" (at once).
     """
 
     name: str

@@ -88,7 +88,7 @@ NODE = (
     _plugin("main/loopback"),
     _plugin("ipam/host-local"),
     _plugin("meta/portmap"),
-    Program("pause", "containerd", "./pause"),
+    Program("pause", "pause", "."),
     Program("runc", "runc", "github.com/opencontainers/runc", tags="seccomp", cgo=True),
 )
 PROGRAMS = CONTROL_PLANE + NODE
@@ -149,13 +149,14 @@ def build(programs: Sequence[Program]) -> dict[str, Path]:
     for program in programs:
         target = found[program.name]
         if not target.is_file():
-            with _alone(target.parent):
+            with alone(target.parent):
                 _build_one(program, target)
     return found
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
+    """Waits until nobody else builds into the folder, and keeps others out for as long as the block runs."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -176,4 +177,6 @@ def _build_one(program: Program, target: Path) -> None:
     if done.returncode != 0:
         raise CommandFailed(f"building {program.name}: {done.stderr.strip()[-2000:]}")
     partial.rename(target)
-    print(f"cluster: building {program.name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+    print(
+        f"cluster: building {program.name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True
+    )

@@ -1,7 +1,8 @@
-// Command pause holds a pod's namespaces, and gives node tests two things to do without a larger image:
+// Command pause holds a pod's namespaces, and gives node tests things to do without a larger image:
 //
 //	pause                     waits for SIGTERM, reaping whatever is reparented to it
 //	pause say TEXT            writes TEXT to the termination message and exits 0
+//	pause read FILE           writes the first kilobytes of FILE to the termination message and exits 0, or 1, saying why
 //	pause dial HOST:PORT      exits 0 if a TCP connection is made within five seconds, else 1, saying why
 package main
 
@@ -19,13 +20,16 @@ func main() {
 	switch {
 	case len(os.Args) == 3 && os.Args[1] == "say":
 		end(os.Args[2], nil)
+	case len(os.Args) == 3 && os.Args[1] == "read":
+		content, err := os.ReadFile(os.Args[2])
+		end(string(content), err)
 	case len(os.Args) == 3 && os.Args[1] == "dial":
 		_, err := net.DialTimeout("tcp", os.Args[2], 5*time.Second)
 		end("connected to "+os.Args[2], err)
 	case len(os.Args) == 1:
 		hold()
 	default:
-		println("usage: pause [say TEXT | dial HOST:PORT]")
+		println("usage: pause [say TEXT | read FILE | dial HOST:PORT]")
 		os.Exit(2)
 	}
 }

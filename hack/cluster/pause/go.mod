@@ -1,0 +1,3 @@
+module mlwright.dev/hack/cluster/pause
+
+go 1.26.0
