@@ -140,7 +140,7 @@ KEYS = st.text(min_size=1, max_size=12) | st.sampled_from(
 DICTS = [path for path in places(REFERENCE) if path[0] == "spec" and isinstance(at(REFERENCE, path), dict)]
 DICTS += [("spec",), ("metadata", "labels"), ("metadata", "annotations")]
 LISTS = [path for path in places(REFERENCE) if isinstance(at(REFERENCE, path), list)]
-EXPECTED = {
+EXPECTED: dict[Path, set[str] | None] = {
     ("spec",): {"nodeName", "priority", "preemptionPolicy", "schedulerName", "serviceAccount", "overhead"},
     # The platform asked for a runtime class, which may bring its own.
     ("spec", "nodeSelector"): None,

@@ -17,7 +17,7 @@ from mlwright_operator.sandbox import sandbox_job, task_check_job, template
 
 Json = dict[str, Any]
 
-NAMESPACE = "team"
+NAMESPACE = "wine-team"
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
 ROLLOUT_UID = "7d1f3a52-6f5c-4d2e-9a53-0f6f5b1c2d3e"
 TASK_UID = "aa0b8c1d-1111-4222-8333-944455566677"
