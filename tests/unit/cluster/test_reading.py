@@ -72,22 +72,28 @@ def test_a_task_that_is_not_ready_yet_is_waited_for() -> None:
 
 
 def test_a_result_has_the_scores_and_the_start_of_the_script() -> None:
+    """Of the attempt that counts: Started has been True since the first."""
     one = live(
-        attempt=1,
+        attempt=2,
         outcome="Scored",
         scores={"Reward": 0.9},
-        seconds={"queued": 1, "starting": 2.5, "execution": 4},
+        seconds={"queued": 31, "starting": 2.5, "execution": 4},
         conditions=[says("Started", "True", "Running"), says("Finished", "True", "Scored")],
     )
     result = finished("id", one)
     assert ended(one)
     assert (result.rollout, result.status.outcome, result.submission) == ("id", Outcome.SCORED, None)
+    assert result.started_at == unix_time("2027-01-15T08:00:00Z") + 33.5
+
+
+def test_where_no_seconds_are_known_the_condition_tells_the_start() -> None:
+    result = finished("id", live(attempt=1, outcome="Error", conditions=[says("Started", "True", "Running")]))
     assert result.started_at == unix_time("2027-01-15T08:00:07Z") == unix_time("2027-01-15T08:00:00Z") + 7
 
 
-def test_without_a_time_of_the_start_the_seconds_tell_it() -> None:
-    result = finished("id", live(attempt=1, outcome="Error", seconds={"queued": 1, "starting": 2.5}))
-    assert result.started_at == unix_time("2027-01-15T08:00:00Z") + 3.5
+def test_a_script_that_never_started_started_when_it_was_given_up() -> None:
+    result = finished("id", live(attempt=1, outcome="InfrastructureFailed", seconds={"queued": 4}))
+    assert result.started_at == unix_time("2027-01-15T08:00:00Z") + 4
 
 
 def test_fields_of_a_later_operator_are_passed_over() -> None:

@@ -85,12 +85,15 @@ def finished(rollout: str, live: Object) -> Finished:
 
 
 def started_at(live: Object, status: RolloutStatus) -> float:
-    """Unix time of the script's start: when Started became True, else as the accounted seconds have it."""
-    since = running_since(live)
-    if since is not None:
-        return since
+    """Unix time of the script's start (of the attempt that counts), good to a second.
+
+    As the accounted seconds have it; else when Started became True, which may have been at an earlier attempt.
+    """
     created = unix_time(live["metadata"]["creationTimestamp"])
-    return created + status.seconds.queued + status.seconds.starting
+    since = running_since(live)
+    if status.seconds.starting or since is None:
+        return created + status.seconds.queued + status.seconds.starting
+    return since
 
 
 def running_since(live: Object) -> float | None:
