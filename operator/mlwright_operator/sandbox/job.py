@@ -127,9 +127,9 @@ def _pod(
 
 def _isolation(profile: SandboxProfile, host_users: bool) -> Json:
     """What the pod can neither be nor reach. Host namespaces are left out, which is how the API says no."""
-    own_users = {} if _shares_users(profile, host_users) else {"hostUsers": False}
-    return own_users | {
+    return {
         "securityContext": identity(),
+        "hostUsers": _shares_users(profile, host_users),
         "shareProcessNamespace": False,
         "serviceAccountName": _SERVICE_ACCOUNT,
         "automountServiceAccountToken": False,

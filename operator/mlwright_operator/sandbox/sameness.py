@@ -27,7 +27,7 @@ def weakened(sent: Mapping[str, Any], returned: Mapping[str, Any]) -> tuple[str,
     the request, and network plug-ins and runtimes take orders from them) are compared.
     Closed by default: a field that is new to this function is a difference, until a rule below allows it.
     """
-    asked, found = dict(_leaves(_compared(sent))), dict(_leaves(_compared(returned)))
+    asked, found = _leaves(_compared(sent)), _leaves(_compared(returned))
     return tuple(_differences(asked, found))
 
 
@@ -48,38 +48,56 @@ def lacks_user_namespace(sent: Mapping[str, Any], returned: Mapping[str, Any]) -
 
 
 def _compared(pod: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = pod.get("metadata")
+    metadata, spec = pod.get("metadata"), pod.get("spec")
     named = metadata if isinstance(metadata, Mapping) else {}
     compared = {key: named[key] for key in ("labels", "annotations") if named.get(key)}
-    return {"metadata": compared, "spec": pod.get("spec")}
+    if isinstance(spec, Mapping) and spec.get("hostUsers") is True:
+        # The same as nothing, which is what a cluster says that knows no user namespaces.
+        spec = {key: value for key, value in spec.items() if key != "hostUsers"}
+    return {"metadata": compared, "spec": spec}
 
 
-def _leaves(tree: object, path: str = "") -> Iterator[tuple[str, object]]:
-    """Every value of a tree with its path."""
-    if isinstance(tree, Mapping) and tree:
+def _leaves(tree: object) -> Leaves:
+    """Every value of a tree by its path."""
+    found: Leaves = {}
+    _gather(tree, "", found)
+    return found
+
+
+def _gather(tree: object, path: str, found: Leaves) -> None:
+    if isinstance(tree, str | int):  # most are, and everything else is slower to ask
+        found[path] = tree
+    elif isinstance(tree, Mapping) and tree:
         for key, value in tree.items():
-            yield from _leaves(value, f"{path}.{key}" if path else str(key))
+            _gather(value, f"{path}.{key}" if path else str(key), found)
     elif isinstance(tree, list) and any(isinstance(item, Mapping) for item in tree):
-        for place, item in _places(tree):
-            at = f"{path}[{place}]"
-            yield from _leaves(item, at) if _name(item) is not None else [(at, item)]
+        _gather_items(tree, path, found)
     else:
-        yield path, tree
+        found[path] = tree
 
 
-def _places(items: list[Any]) -> Iterator[tuple[str, Any]]:
-    """Items by name, or by what they say; a second one of the same name must not hide behind the first."""
+def _gather_items(items: list[Any], path: str, found: Leaves) -> None:
+    """Items by name, or whole by what they say; a second one of the same name must not hide behind the first."""
     seen: Counter[str] = Counter()
     for item in items:
-        name = _name(item) or json.dumps(item, sort_keys=True, default=str)
-        seen[name] += 1
-        yield (name if seen[name] == 1 else f"{name}#{seen[name]}"), item
+        name = _name(item)
+        place = json.dumps(item, sort_keys=True, default=str) if name is None else name
+        seen[place] += 1
+        at = f"{path}[{place}]" if seen[place] == 1 else f"{path}[{place}#{seen[place]}]"
+        if name is None:
+            found[at] = item
+        else:
+            _gather(item, at, found)
 
 
 def _name(item: object) -> str | None:
     if not isinstance(item, Mapping):
         return None
-    return next((name for key in _KEYS if isinstance(name := item.get(key), str)), None)
+    for key in _KEYS:
+        name = item.get(key)
+        if isinstance(name, str):
+            return name
+    return None
 
 
 _AMOUNT = re.compile(r"\.resources\.(requests|limits)\.[^.\[]+(/[^.\[]+)?$|\.emptyDir\.sizeLimit$")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from mlwright_operator.config import SandboxProfile
 from mlwright_operator.sandbox import lacks_user_namespace, weakened
-from sandbox_pods import TASK, changed, pod
+from sandbox_pods import PROFILE, TASK, changed, pod
 
 Json = dict[str, Any]
 Edit = Callable[[Json], None]
@@ -228,8 +228,14 @@ def test_a_cluster_without_user_namespaces_is_recognised() -> None:
     assert weakened(pod(), without) == ("spec.hostUsers: False is gone",)
     assert lacks_user_namespace(pod(), without)
     assert not lacks_user_namespace(pod(), RETURNED)
-    off = pod(profile=SandboxProfile(image="i", user_namespaces="Off"))
+
+
+def test_the_hosts_users_are_the_same_whether_said_or_not() -> None:
+    off = pod(profile=PROFILE.model_copy(update={"user_namespaces": "Off"}))
+    without = edited(lambda pod: pod["spec"].pop("hostUsers"), off)
+    assert weakened(off, without) == weakened(without, off) == ()
     assert not lacks_user_namespace(off, without)
+    assert weakened(pod(), off) == ("spec.hostUsers: False is gone",)
 
 
 def test_a_pod_without_anything_lacks_everything() -> None:
