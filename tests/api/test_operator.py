@@ -69,6 +69,14 @@ def started(cluster: Cluster, lab: str, count: int) -> Callable[[], bool]:
     return lambda: attempts(cluster, lab) == [1] * count
 
 
+def at_attempt(cluster: Cluster, lab: str, attempt: int) -> Callable[[], bool]:
+    return lambda: attempts(cluster, lab) == [attempt]
+
+
+def more_jobs(cluster: Cluster, lab: str, count: int) -> Callable[[], bool]:
+    return lambda: len(jobs(cluster, lab)) > count
+
+
 def quiet(operator: OperatorProcess) -> float:
     """Wait until it writes no more; how many writes there were."""
 
@@ -150,7 +158,7 @@ def test_a_pod_that_failed_without_fault_of_the_script_is_run_again_until_there_
     wanted["spec"]["infrastructureRetries"] = 1
     create(cluster, wanted)
     for attempt in (1, 2):
-        until(lambda attempt=attempt: attempts(cluster, lab) == [attempt], what=f"attempt {attempt}")
+        until(at_attempt(cluster, lab, attempt), what=f"attempt {attempt}")
         fail_pod(cluster, lab, attempt)
     until(lambda: get(cluster, "rollout", lab, "one")["status"].get("outcome"), what="an outcome")
     assert get(cluster, "rollout", lab, "one")["status"]["outcome"] == "InfrastructureFailed"
@@ -289,7 +297,7 @@ def test_killed_again_and_again_in_a_burst_it_ends_where_it_would_have_ended(
     operator = OperatorProcess(cluster, tmp_path, "--namespace", lab, "--no-election")
     for turn in range(3):
         operator.start()
-        until(lambda turn=turn: len(jobs(cluster, lab)) > 8 * turn, what="some Jobs")
+        until(more_jobs(cluster, lab, 8 * turn), what="some Jobs")
         operator.kill()
     operator.start()
     until(started(cluster, lab, count), what="all attempts")
