@@ -156,7 +156,9 @@ def test_a_pod_that_failed_without_fault_of_the_script_is_run_again_until_there_
 ) -> None:
     wanted = rollout(lab, "one")
     wanted["spec"]["infrastructureRetries"] = 1
-    create(cluster, wanted)
+    # The controller that would make it is not part of a mere control plane.
+    account = {"metadata": {"name": "default", "namespace": lab}}
+    create(cluster, wanted, {"apiVersion": "v1", "kind": "ServiceAccount", **account})
     for attempt in (1, 2):
         until(at_attempt(cluster, lab, attempt), what=f"attempt {attempt}")
         fail_pod(cluster, lab, attempt)
@@ -175,10 +177,6 @@ def fail_pod(cluster: Cluster, lab: str, attempt: int) -> None:
     template = job["spec"]["template"]
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": metadata["name"], "uid": metadata["uid"]}
     name = f"{metadata['name']}-pod"
-    create(
-        cluster,
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": lab}},
-    ) if (attempt == 1) else None
     create(
         cluster,
         {
