@@ -4,13 +4,16 @@ VENV ?= .venv
 PYTHON ?= python3
 # For pytest, as in: make test ARGS="tests/unit/api -k loader"
 ARGS ?=
+# For images: what the sandbox image is built from, in place of Debian.
+BASE ?=
 
 BIN := $(VENV)/bin
-SOURCES := crds sandbox-image trainer operator
+SOURCES := crds sandbox-image trainer operator hack/cluster
+CLUSTER := -m mlwright_cluster
 SCRIPTS := .ci/run $(wildcard hack/*.sh)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart test lint format unit docs crds bench bench-quickstart parity clean
+.PHONY: help setup quickstart test lint format unit docs crds bench bench-quickstart parity images cluster-up cluster-down clean
 
 help: ## List what can be made
 	@echo "mlwright trains language models to do machine-learning engineering, by reinforcement learning."
@@ -28,7 +31,8 @@ setup: ## Make the virtual environment (once; 6 GB, most of it torch)
 quickstart: setup ## Prepare a task, run the quickstart, write its report
 	@hack/quickstart.sh "$(VENV)"
 
-test: lint ## The gates, then every test
+test: lint ## The gates, then every test (the first time builds a Kubernetes: ten minutes)
+	@$(if $(ARGS),,PYTHONPATH=hack/cluster $(BIN)/python $(CLUSTER) ready)
 	@$(BIN)/python -m pytest $(ARGS)
 
 unit: setup ## The fast tests only
@@ -63,6 +67,15 @@ bench-quickstart: setup ## Five seeds and three controls of the quickstart (hour
 
 parity: setup ## Our PPO against pinned verl and TRL, each in an environment of its own
 	@$(BIN)/python tests/parity/run.py
+
+images: setup ## Build the sandbox image; load it into the cluster if one is up (BASE=image)
+	@PYTHONPATH=hack/cluster $(BIN)/python $(CLUSTER) images --base "$(BASE)"
+
+cluster-up: ## A real Kubernetes on this machine: builds it once, prints its KUBECONFIG (root, for a node)
+	@PYTHONPATH=hack/cluster $(PYTHON) $(CLUSTER) up
+
+cluster-down: ## End it, with everything that it put on this machine
+	@PYTHONPATH=hack/cluster $(PYTHON) $(CLUSTER) down
 
 clean: ## Remove caches; keeps the virtual environment and runs/
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from mlwright_cluster import control_plane, credentials, machine, node
@@ -105,9 +105,8 @@ class Cluster:
         """Whether its supervisor is alive."""
         return supervisor_of(self.layout) is not None
 
-    def _running(self) -> Mapping[str, int]:
-        running: Mapping[str, int] = _state(self.layout).get("running", {})
-        return running
+    def _running(self) -> dict[str, int]:
+        return _state(self.layout).running
 
     def _tell(self, line: str) -> None:
         _command(self.layout, line)
@@ -320,10 +319,10 @@ _KEPT: dict[Path, subprocess.Popen[bytes]] = {}
 def _wait(layout: Layout) -> None:
     """Waits until every component is ready. Raises StartFailed with the log of the one that is not."""
     deadline = time.monotonic() + START_SECONDS
-    while (state := _state(layout)).get("phase") != "Ready":
-        if state.get("phase") in ("Failed", "Ended") or supervisor_of(layout) is None:
+    while (state := _state(layout)).phase != "Ready":
+        if state.phase in ("Failed", "Ended") or supervisor_of(layout) is None:
             log = layout.log("supervisor")
-            raise StartFailed(str(state.get("message") or f"it ended; see {log}: {log.read_text()[-2000:]}"))
+            raise StartFailed(state.message or f"it ended; the end of {log}:\n{log.read_text()[-2000:]}")
         if time.monotonic() > deadline:
             raise StartFailed(f"not ready after {START_SECONDS:.0f} s; see {layout / 'logs'}")
         time.sleep(machine.POLL_SECONDS)
@@ -354,12 +353,20 @@ def _clean_machine(folder: Path) -> None:
         machine.remove_cgroup(machine.short_name(folder))
 
 
-def _state(layout: Layout) -> dict[str, object]:
+@dataclass(frozen=True)
+class _State:
+    """What the supervisor says: its phase, what is wrong, and the process of each component that runs."""
+
+    phase: str = "Unknown"
+    message: str = ""
+    running: dict[str, int] = field(default_factory=dict)
+
+
+def _state(layout: Layout) -> _State:
     try:
-        state: dict[str, object] = json.loads(layout.state.read_text())
+        return _State(**json.loads(layout.state.read_text()))
     except FileNotFoundError:
-        return {}
-    return state
+        return _State()
 
 
 def _command(layout: Layout, line: str) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from mlwright_cluster.errors import CommandFailed
@@ -104,7 +105,7 @@ def make_cgroup(name: str) -> None:
 def remove_cgroup(name: str) -> None:
     """Removes the control group with all that pods left below it. No process may be in it any more."""
     for folder in cgroup_folders(name, Path("/proc/self/mountinfo").read_text()):
-        wait_until(lambda folder=folder: _removed(folder), what=f"the end of {folder}")
+        wait_until(partial(_removed, folder), what=f"the end of {folder}")
 
 
 def _removed(folder: Path) -> bool:

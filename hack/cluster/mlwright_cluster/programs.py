@@ -11,14 +11,13 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from mlwright_cluster.errors import CommandFailed, ProgramsMissing
+from mlwright_cluster.progress import timed
 
 MODULES = Path(__file__).parents[1]
 CACHE = Path.home() / ".cache/mlwright/cluster"
@@ -136,7 +135,9 @@ def require(programs: Sequence[Program]) -> dict[str, Path]:
     found = find(programs)
     missing = [program.name for program in programs if not found[program.name].is_file()]
     if missing:
-        raise ProgramsMissing(f"not built: {', '.join(missing)} (make cluster-programs: ten minutes, once)")
+        raise ProgramsMissing(
+            f"not built: {', '.join(missing)} (make test or make cluster-up builds them: ten minutes, once)"
+        )
     return found
 
 
@@ -166,17 +167,14 @@ def alone(folder: Path) -> Iterator[None]:
 def _build_one(program: Program, target: Path) -> None:
     if target.is_file():  # The one who held the lock before us built it.
         return
-    print(f"cluster: building {program.name} ...", file=sys.stderr, flush=True)
-    started = time.monotonic()
     partial = target.with_name(f".{target.name}.partial")
     environment = os.environ | {"CGO_ENABLED": str(int(program.cgo))}
     command = ["go", *program.arguments(partial)]
-    done = subprocess.run(
-        command, cwd=MODULES / program.module, env=environment, capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        raise CommandFailed(f"building {program.name}: {done.stderr.strip()[-2000:]}")
+    folder = MODULES / program.module
+    with timed(f"building {program.name}"):
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise CommandFailed(f"building {program.name}: {done.stderr.strip()[-2000:]}")
     partial.rename(target)
-    print(
-        f"cluster: building {program.name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True
-    )

@@ -11,7 +11,6 @@ import platform
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 from mlwright_cluster.errors import ProgramsMissing
 from mlwright_cluster.machine import run
 from mlwright_cluster.programs import CACHE, alone
+from mlwright_cluster.progress import timed
 
 SUITE = "bookworm"
 BASE_PACKAGES = ("python3", "python3-pip", "libseccomp2")
@@ -28,6 +28,8 @@ CONTEXT = ("sandbox-image", "crds/mlwright_api")
 CONTAINERFILE = "sandbox-image/Containerfile"
 REQUIREMENTS = "sandbox-image/requirements.txt"
 PIP_CONFIGURATION = "[global]\nno-index = true\nfind-links = /wheels\ndisable-pip-version-check = true\n"
+KEPT = 3
+"""How many images stay in the cache."""
 BUILDER_PACKAGES = {"buildah": "buildah", "mmdebstrap": "mmdebstrap"}
 
 
@@ -85,9 +87,8 @@ def build(root: Path, *, base: str = "") -> Image:
 
 
 def _build(root: Path, image: Image, *, base: str) -> None:
-    started = time.monotonic()
     wheels = _fetch_wheels(root / REQUIREMENTS)
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, timed(f"building {image.name}"):
         context, configuration = Path(scratch, "context"), Path(scratch, "pip.conf")
         for path in context_files(root):
             (context / path).parent.mkdir(parents=True, exist_ok=True)
@@ -98,17 +99,22 @@ def _build(root: Path, image: Image, *, base: str) -> None:
             *("--volume", f"{wheels}:/wheels:ro", "--volume", f"{configuration}:/etc/pip.conf:ro"),
             *("--file", str(context / CONTAINERFILE), "--tag", image.name, str(context)),
         )
-    _say(f"the sandbox image: {time.monotonic() - started:.0f} s")
-    _save(image)
-
-
-def _save(image: Image) -> None:
-    started = time.monotonic()
     partial = image.archive.with_suffix(".partial")
     partial.unlink(missing_ok=True)
-    _buildah("push", "--quiet", image.name, f"oci-archive:{partial}:{image.name}")
+    with timed("writing its archive"):
+        _buildah("push", "--quiet", image.name, f"oci-archive:{partial}:{image.name}")
     partial.rename(image.archive)
-    _say(f"its archive: {time.monotonic() - started:.0f} s, {image.archive.stat().st_size // 2**20} MiB")
+    _forget(image)
+
+
+def _forget(newest: Image) -> None:
+    """Removes all but the last few images: every change of a source makes another one."""
+    archives = sorted(newest.archive.parent.glob("sandbox-*.tar"), key=lambda path: path.stat().st_mtime)
+    for archive in archives[:-KEPT]:
+        archive.unlink()
+        name = f"localhost/mlwright-sandbox:{archive.stem.removeprefix('sandbox-')}"
+        if name in _buildah("images", "--format", "{{.Name}}:{{.Tag}}").split():
+            _buildah("rmi", name)
 
 
 def _base_name() -> str:
@@ -121,13 +127,11 @@ def _make_base() -> str:
     name = _base_name()
     if name in _buildah("images", "--format", "{{.Name}}:{{.Tag}}"):
         return name
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+    with tempfile.TemporaryDirectory(dir=CACHE) as scratch, timed(f"making the base, Debian's {SUITE}"):
         archive = Path(scratch, "base.tar")
         run("mmdebstrap", "--variant=minbase", f"--include={','.join(BASE_PACKAGES)}", SUITE, str(archive))
         Path(scratch, "Containerfile").write_text("FROM scratch\nADD base.tar /\n")
         _buildah("build", "--isolation", "chroot", "--tag", name, scratch)
-    _say(f"the base, {SUITE}: {time.monotonic() - started:.0f} s")
     return name
 
 
@@ -140,14 +144,13 @@ def _fetch_wheels(requirements: Path) -> Path:
     platforms += [f"--platform=manylinux2014_{machine}"]
     form = ["--only-binary=:all:", "--implementation=cp", f"--python-version={BASE_PYTHON}", *platforms]
     if not folder.exists():
-        started = time.monotonic()
         partial = folder.with_suffix(".partial")
-        run(
-            *(sys.executable, "-m", "pip", "download", "--quiet", *form),
-            *("--dest", str(partial), "--requirement", str(requirements)),
-        )
+        with timed("fetching the sandbox's Python packages"):
+            run(
+                *(sys.executable, "-m", "pip", "download", "--quiet", *form),
+                *("--dest", str(partial), "--requirement", str(requirements)),
+            )
         partial.rename(folder)
-        _say(f"wheels: {time.monotonic() - started:.0f} s")
     return folder
 
 
@@ -158,7 +161,3 @@ def _buildah(*arguments: str) -> str:
         *("--root", str(store / "storage"), "--runroot", str(store / "storage-run")),
         *arguments,
     )
-
-
-def _say(text: str) -> None:
-    print(f"images: {text}", file=sys.stderr, flush=True)

@@ -156,6 +156,10 @@ class Supervisor:
             self.waiting += [each for each in self.plan.components if each.name == name]
         self.report()
 
+    def on_signal(self, *_: object) -> None:
+        """Asks for the end; the loop sees it at its next turn."""
+        self.ending = True
+
     def report(self, *, over: bool = False) -> None:
         """Writes what is running; readers see the old or the new file, never half of one."""
         phase = "Failed" if self.failure else "Ended" if over else "Starting" if self.starting else "Ready"
@@ -219,12 +223,8 @@ def main(arguments: list[str]) -> int:
     """Runs the plan in the folder until the end; status 1 if a component failed."""
     layout = Layout(Path(arguments[0]))
     supervisor = Supervisor(layout, Plan.from_json((layout / "plan.json").read_text()))
-
-    def on_signal(number: int, frame: object) -> None:
-        supervisor.ending = True
-
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, on_signal)
+        signal.signal(number, supervisor.on_signal)
     prepare(supervisor)
     watch(supervisor, with_stdin="--with-stdin" in arguments)
     supervisor.end()
