@@ -16,7 +16,7 @@ from mlwright_api.classify import RULES
 from mlwright_api.mltask import MLTask
 from mlwright_api.presets import DESIGN_DEFAULTS, PRESETS
 from mlwright_api.rollout import Outcome, Rollout
-from mlwright_api.trainingrun import TrainingRun
+from mlwright_api.trainingrun import MUTABLE, TrainingRun
 from mlwright_sandbox.metrics.reference import metrics_page
 from pydantic.alias_generators import to_camel
 
@@ -34,6 +34,17 @@ KINDS: Mapping[str, tuple[type[ApiModel], str]] = {
         Rollout,
         "One script of a policy, run once to a result; short name `ro`. The spec is immutable.",
     ),
+}
+CHANGES: Mapping[type[ApiModel], list[str]] = {
+    TrainingRun: [
+        "",
+        "## What may change in a run that exists",
+        "",
+        "How it is run, and how long. An API server refuses every other change: a run's numbers follow from one spec.",
+        "`algorithm.updates` may change only with a Constant scheduler.",
+        "",
+        *(f"- `spec.{path}`" for path in sorted(MUTABLE)),
+    ]
 }
 NOT_RUN: Mapping[Outcome, str] = {
     Outcome.UNCHANGED: "an improvement whose syntax tree equals its parent's",
@@ -83,7 +94,7 @@ def kind_page(model: type[ApiModel], summary: str) -> str:
     for path, block in blocks(schema, schema["$defs"]):
         lines += ["", f"## {path}", "", block.get("description", "").split("\n")[0], ""]
         lines += table(path, block, schema["$defs"])
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *CHANGES.get(model, ())]) + "\n"
 
 
 def blocks(schema: Schema, definitions: Mapping[str, Schema]) -> Iterator[tuple[str, Schema]]:

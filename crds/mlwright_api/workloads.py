@@ -43,6 +43,7 @@ class Workload(ApiModel):
     node_selector: Annotated[dict[LabelKey, LabelValue], Field(max_length=64)] = {}
     """Kubernetes' own."""
     tolerations: Annotated[list[Toleration], Field(max_length=64)] = []
+    """Kubernetes' own."""
     affinity: Annotated[dict[str, Any], Field(max_length=3)] | None = None
     """Kubernetes' own."""
     priority_class_name: DnsName | None = None

@@ -71,8 +71,9 @@ def _models_in(annotation: Any, seen: set[Any]) -> Iterator[type[ApiModel]]:
 
 def _field(schema: Schema, source: Source, path: str) -> Schema:
     plain = _plain(schema, source, path)
-    described = {"description": _description(plain, path)} if plain.get("description") else {}
-    made = {**described, **_typed(plain, source, path)}
+    typed = _typed(plain, source, path)
+    text = plain.get("description") or typed.get("items", {}).get("description", "")
+    made = {"description": _description(text, path), **typed} if text else typed
     if rules := plain.get("x-kubernetes-validations"):
         made["x-kubernetes-validations"] = rules
     default = _default(plain.get("default"), made, path)
@@ -182,8 +183,8 @@ def _defaults(block: Schema) -> Schema:
     return {name: each["default"] for name, each in block["properties"].items() if "default" in each}
 
 
-def _description(schema: Schema, path: str) -> str:
-    text = " ".join(schema["description"].split())
+def _description(text: str, path: str) -> str:
+    text = " ".join(text.split())
     return f"{text} {_filled_in(COVERED[path])}" if path in COVERED else text
 
 

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from mlwright_cluster.cluster import Cluster
+
 API = "/apis/mlwright.dev/v1alpha1"
+CRDS = Path(__file__).parents[2] / "crds"
 
 
 @dataclass(frozen=True)
@@ -70,3 +73,11 @@ class ApiServer:
                 return Answer(response.status, json.load(response))
         except urllib.error.HTTPError as error:
             return Answer(error.code, json.load(error))
+
+
+def with_crds(cluster: Cluster) -> ApiServer:
+    """The cluster's API server, serving our kinds: applied as a person does, so what kubectl notes of them fits."""
+    cluster.kubectl("apply", "-f", str(CRDS))
+    names = [f"crd/{path.stem}.mlwright.dev" for path in CRDS.glob("*.yaml")]
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", *names)
+    return ApiServer(cluster.url, cluster.token, cluster.ca)
