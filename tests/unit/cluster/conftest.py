@@ -63,6 +63,9 @@ class MemoryApi:
         self.requests: list[str] = []
         self.ends: list[ApiFailure | None] = []
         self.on_create: Callable[[str], None] = lambda _name: None
+        self.dies_at: tuple[int, bool] | None = None
+        """The process that asks dies with this request (counted from 0), before or after it is carried out."""
+        self.died = asyncio.Event()
         self._news = asyncio.Event()
         self._uids = 0
 
@@ -166,16 +169,25 @@ class MemoryApi:
         return self.objects[name]
 
     async def _asked(self, method: Method, act: Callable[[], Answer]) -> Answer:
+        number = len(self.requests)
         self.requests.append(method)
+        if self.dies_at == (number, False):
+            await self._die()
         if self.before.get(method):
             raise self.before[method].pop(0)
         answer = act()
         if method in self.then:
             self.then.pop(method)()
+        if self.dies_at == (number, True):
+            await self._die()
         await asyncio.sleep(0)
         if self.after.get(method):
             raise self.after[method].pop(0)
         return answer
+
+    async def _die(self) -> None:
+        self.died.set()
+        await asyncio.Event().wait()
 
 
 def _matches(live: Object, selector: str) -> bool:

@@ -243,6 +243,19 @@ def test_a_later_object_of_the_same_name_is_not_taken_for_ours(play: Play) -> No
     play(scenario)
 
 
+def test_the_deletion_of_an_earlier_object_of_the_same_name_is_not_taken_for_ours(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        (name,) = world.start("r")
+        await world.until(lambda: name in world.api.objects)
+        await world.quiet()
+        world.live.lost(name, "uid-of-an-earlier-one", None)
+        world.api.finish(name)
+        (finished,) = await world.results(1)
+        assert finished.status.outcome is Outcome.SCORED
+
+    play(scenario)
+
+
 def test_what_is_told_before_the_creation_is_answered_is_not_lost(play: Play) -> None:
     async def scenario(world: World) -> None:
         name = world.owner.object_name("r")
@@ -325,6 +338,33 @@ def test_a_rollout_cancelled_before_its_creation_succeeds_leaves_no_object(play:
         (finished,) = await world.results(1)
         assert finished.status.outcome is Outcome.CANCELLED
         assert world.api.objects == {}
+
+    play(scenario)
+
+
+def test_a_rollout_cancelled_before_its_creation_succeeds_leaves_others_alone(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        world.api.before["create"] = [LOST]
+        name = world.owner.object_name("r")
+        world.start("r", script="print('ours')")
+        await world.until(lambda: world.api.before["create"] == [])
+        world.api.put({"metadata": {"name": name, "labels": {}}, "spec": {}})
+        world.live.cancel("r")
+        (finished,) = await world.results(1)
+        assert finished.status.outcome is Outcome.CANCELLED
+        assert name in world.api.objects
+
+    play(scenario)
+
+
+def test_a_conflict_that_is_none_of_the_name_is_tried_again(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        conflict = "Operation cannot be fulfilled on resourcequotas: the object has been modified"
+        world.api.before["create"] = [ApiFailure(conflict, status=409, reason="Conflict")]
+        (name,) = world.start("r")
+        await world.until(lambda: name in world.api.objects)
+        assert world.given == []
+        assert "get" not in world.api.requests
 
     play(scenario)
 
