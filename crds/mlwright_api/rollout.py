@@ -204,8 +204,8 @@ class RolloutStatus(ApiModel):
     """Of the script; absent when a signal or the runner ended it."""
     seconds: RolloutSeconds = RolloutSeconds()
     """Where its time went."""
-    output_tail: Annotated[str, Field(max_length=OUTPUT_TAIL_BYTES)] = ""
-    """The end of what the script printed, at most 2 KiB."""
+    output_tail: Annotated[str, Field(max_length=2 * OUTPUT_TAIL_BYTES)] = ""
+    """The end of what the script printed, at most 2 KiB (a forged result may have more: a kubelet's 4 KiB)."""
     isolation: Receipt | None = None
     """What the sandbox could not do."""
     conditions: Conditions = []
