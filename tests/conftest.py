@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 
 import pytest
 from hypothesis import settings
-from mlwright_cluster.needs import lacks_control_plane, lacks_node_suite
+from mlwright_cluster.needs import lacks_control_plane, lacks_node_suite, lacks_own_node
 
 # Two threads of numerics under a shared CPU are slower than one, and no longer reproducible.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -42,6 +42,7 @@ NEEDS: dict[str, Callable[[], str | None]] = {
     "browser": _lacks_browser,
     "control_plane": lacks_control_plane,
     "node": lacks_node_suite,
+    "own_node": lacks_own_node,
 }
 """By marker: why this machine cannot run such tests, if it cannot."""
 

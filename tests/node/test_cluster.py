@@ -18,7 +18,7 @@ from mlwright_cluster.node import KERNEL_SETTINGS, PAUSE_IMAGE
 from mlwright_cluster.plan import Layout, Level
 from mlwright_cluster.volumes import host_volume
 
-pytestmark = pytest.mark.node
+pytestmark = [pytest.mark.node, pytest.mark.own_node]
 
 HARDENED = {
     "allowPrivilegeEscalation": False,

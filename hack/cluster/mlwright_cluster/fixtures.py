@@ -13,7 +13,7 @@ import pytest
 from mlwright_cluster import sandbox_image as images
 from mlwright_cluster.cluster import Cluster, found, running
 from mlwright_cluster.given import GivenCluster, given
-from mlwright_cluster.needs import given_cluster
+from mlwright_cluster.needs import given_cluster, is_ours
 from mlwright_cluster.plan import Level
 
 ROOT = Path(__file__).parents[3]
@@ -33,8 +33,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster | GivenCl
     if kubeconfig is None:
         with running(Level.NODE, tmp_path_factory.mktemp("node")) as cluster:
             yield cluster
-    elif (kubeconfig.parent / "cluster.json").exists():  # One of `make cluster-up`.
-        yield found(kubeconfig.parent)
+    elif is_ours(kubeconfig):
+        yield found(kubeconfig.resolve().parent)
     else:
         yield given(kubeconfig)
 

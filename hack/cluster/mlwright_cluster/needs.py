@@ -32,6 +32,19 @@ def lacks_node_suite() -> str | None:
     return lacks_node()
 
 
+def lacks_own_node() -> str | None:
+    """Why no part of the cluster may be taken away, or an image loaded, if it is not ours."""
+    kubeconfig = given_cluster()
+    if kubeconfig is None or is_ours(kubeconfig):
+        return None
+    return f"the cluster of {kubeconfig} is not ours"
+
+
+def is_ours(kubeconfig: Path) -> bool:
+    """Whether this is the kubeconfig that `make cluster-up` wrote."""
+    return (kubeconfig.resolve().parent / "cluster.json").exists()
+
+
 def given_cluster() -> Path | None:
     """The kubeconfig of the cluster that the tests are told to use, if they are. Raises ClusterError without one."""
     if os.environ.get(USE_CLUSTER, "") in ("", "0"):

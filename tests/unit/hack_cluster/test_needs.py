@@ -8,7 +8,7 @@ import pytest
 from mlwright_cluster import cluster, programs
 from mlwright_cluster.__main__ import main
 from mlwright_cluster.errors import ClusterError
-from mlwright_cluster.needs import given_cluster, lacks_control_plane, lacks_node_suite
+from mlwright_cluster.needs import given_cluster, lacks_control_plane, lacks_node_suite, lacks_own_node
 
 
 @pytest.fixture
@@ -36,6 +36,15 @@ def test_a_given_cluster_needs_nothing_here(bare: pytest.MonkeyPatch) -> None:
 def test_a_kubeconfig_alone_is_not_permission(bare: pytest.MonkeyPatch) -> None:
     bare.setenv("KUBECONFIG", "/kubeconfig")
     assert given_cluster() is None
+
+
+def test_only_a_cluster_of_ours_may_be_taken_apart(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert lacks_own_node() is None
+    bare.setenv("MLWRIGHT_USE_CLUSTER", "1")
+    bare.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    assert lacks_own_node() == f"the cluster of {tmp_path / 'kubeconfig'} is not ours"
+    (tmp_path / "cluster.json").touch()
+    assert lacks_own_node() is None
 
 
 def test_a_node_needs_root_and_names_missing_packages(bare: pytest.MonkeyPatch) -> None:
