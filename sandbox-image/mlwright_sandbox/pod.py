@@ -33,6 +33,8 @@ from mlwright_sandbox.wire import Job, Probe, Report
 BAD_REQUEST, OWN_FAULT, TERMINATED = 64, 70, 143
 """Exit codes, after sysexits.h and for SIGTERM; 0 with a result, whatever became of the script."""
 LOCK_FILE = "lock"
+_SECRETS = tuple(map(Path, ("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-")))
+"""Nobody but root may read them; nor may a script, whoever it is on the machine."""
 _PROBE_SECONDS = 20
 _PROBE_BYTES = 256 << 20
 _SHARED_PROCESSES = 4096
@@ -184,9 +186,8 @@ def pod_access(mounts: Mounts) -> landlock.Access:
     """The system, the interpreter, /proc and the public data to read; the work folder and two more to write."""
     seen = world.this_world()
     roots = [*seen.trees, Path("/etc"), mounts.public]
-    whole, listed = landlock.without(
-        [path for path in roots if path.exists()], [*mounts.hidden, *seen.hidden]
-    )
+    hidden = [*mounts.hidden, *seen.hidden, *_SECRETS]
+    whole, listed = landlock.without([path for path in roots if path.exists()], hidden)
     read = (*whole, *seen.shown, Path("/proc"), *world.CPU_FACTS)
     access = landlock.Access(read=read, list=listed, devices=landlock.DEVICES)
     return replace(access, write=mounts.own)

@@ -167,7 +167,7 @@ def signals() -> object:
 def signals_behind_a_descriptor() -> object:
     descriptor = os.pidfd_open(RUNNER)
     try:
-        signal.pidfd_send_signal(descriptor, 0)  # type: ignore[arg-type]  # 0 asks only whether one may
+        signal.pidfd_send_signal(descriptor, 0)  # only asks whether one may
     finally:
         os.close(descriptor)
     return RUNNER
@@ -337,7 +337,12 @@ def forks() -> object:
 
 
 def attempts() -> Iterator[tuple[str, Attempt]]:
-    """All that is tried, the gentle first."""
+    """All that is tried but the floods."""
+    for some in (network, files, runner, privileges, kernel_interfaces, limits):
+        yield from some()
+
+
+def network() -> Iterator[tuple[str, Attempt]]:
     yield from ((name, connects(name)) for name in ("apiServer", "metadata", "otherPod", "service", "node"))
     yield "resolve", resolves
     yield "udp", asks_a_name_server
@@ -345,6 +350,9 @@ def attempts() -> Iterator[tuple[str, Attempt]]:
     yield "netlink", opens(socket.AF_NETLINK, socket.SOCK_RAW)
     yield "packet", opens(socket.AF_PACKET, socket.SOCK_RAW)
     yield "vsock", opens(socket.AF_VSOCK, socket.SOCK_STREAM)
+
+
+def files() -> Iterator[tuple[str, Attempt]]:
     yield "answers", reads(PATHS["answers"], PATHS["sealed"])
     yield "token", reads("/var/run/secrets/kubernetes.io/serviceaccount/token", "/run/secrets")
     yield "hostFiles", reads("/etc/shadow", "/host", "/var/lib/kubelet", "/root/.bashrc", "/var/log")
@@ -357,9 +365,17 @@ def attempts() -> Iterator[tuple[str, Attempt]]:
     yield "lockLink", links_the_lock
     yield "message", any_of_message()
     yield (
+        "rootWrite",
+        makes_in("/", "/usr", "/etc", "/opt", "/var/tmp", "/run", str(Path(os.__file__).parent)),
+    )
+    yield "dataWrite", any_of_data()
+    yield (
         "roundabout",
         lambda: any_of(*[reads(path) for path in roots()], *[appends(path) for path in roots()]),
     )
+
+
+def runner() -> Iterator[tuple[str, Attempt]]:
     yield "runnerFiles", reads(*runner_files())
     yield "runnerMemory", lambda: call("process_vm_readv", RUNNER, None, 0, None, 0, 0)
     yield "otherProcesses", others
@@ -367,13 +383,9 @@ def attempts() -> Iterator[tuple[str, Attempt]]:
     yield "signals", signals
     yield "pidfdSignal", signals_behind_a_descriptor
     yield "runnerLimits", limits_the_runner
-    yield "ownLimits", raises_a_limit
-    yield "oomScore", appends("/proc/self/oom_score_adj", "/proc/1/oom_score_adj")
-    yield (
-        "rootWrite",
-        makes_in("/", "/usr", "/etc", "/opt", "/var/tmp", "/run", str(Path(os.__file__).parent)),
-    )
-    yield "dataWrite", any_of_data()
+
+
+def privileges() -> Iterator[tuple[str, Attempt]]:
     yield "mount", mounts_anew
     yield "bind", binds
     yield (
@@ -388,6 +400,9 @@ def attempts() -> Iterator[tuple[str, Attempt]]:
     yield "capabilities", has_capabilities
     yield "device", makes_a_device
     yield "handle", opens_by_handle
+
+
+def kernel_interfaces() -> Iterator[tuple[str, Attempt]]:
     yield "keyring", uses_the_keyring
     yield "ioUring", lambda: call("io_uring_setup", 1, ctypes.create_string_buffer(256))
     yield "bpf", lambda: call("bpf", 0, ctypes.create_string_buffer(128), 128)
@@ -402,6 +417,11 @@ def attempts() -> Iterator[tuple[str, Attempt]]:
         "sysctl",
         appends("/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/sys/kernel/uevent_helper"),
     )
+
+
+def limits() -> Iterator[tuple[str, Attempt]]:
+    yield "ownLimits", raises_a_limit
+    yield "oomScore", appends("/proc/self/oom_score_adj", "/proc/1/oom_score_adj")
     yield "memory", takes_memory
     yield "bigFile", writes_a_big_file
 

@@ -61,6 +61,19 @@ threading.Thread(target=print, args=("thread",)).start()
     assert child(code) == ["EPERM", "allowed", "EPERM", "EPERM", "EPERM", "EPERM", "EPERM", "7", "thread"]
 
 
+def test_where_landlock_keeps_no_signals_the_filter_keeps_those_to_the_first_process() -> None:
+    """Of a container that is the runner, and a pod's has a handler."""
+    code = (
+        "kernel.landlock_abi = lambda: 5\n"
+        + FILTERED.format(alone=False)
+        + """
+print(refused(os.kill, 1, 0), refused(os.kill, -1, 0), refused(os.pidfd_open, 1))
+print(refused(os.kill, os.getpid(), 0), refused(os.pidfd_open, os.getpid()))
+"""
+    )
+    assert child(code) == ["EPERM", "EPERM", "EPERM", "allowed", "allowed"]
+
+
 def test_alone_the_filter_also_denies_connecting_and_what_outlives_a_script() -> None:
     code = (
         """
