@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
+from mlwright_api.mltask import TaskLimits
 from mlwright_api.rollout import RolloutSpec
 
-from mlwright_operator.config import SandboxProfile
+from mlwright_operator.config import ProfileLimits, SandboxProfile
 from mlwright_operator.observed import SeenTask
 from mlwright_operator.planning.conditions import Said, find, is_true
 from mlwright_operator.sandbox import limits_of, over
@@ -34,10 +36,16 @@ def _task_objection(spec: RolloutSpec, task: SeenTask, profile: SandboxProfile) 
         return _not(
             "TaskChanged", f"MLTask {task.ref.name} is {found}, and not {asked} as spec.taskRef has it"
         )
-    excess = over(limits_of(spec, task.spec), task.spec.limits, profile.limits)
+    excess = _excess(limits_of(spec, task.spec), task.spec.limits, profile.limits)
     if excess is not None:
         return _not("LimitsAboveTask", f"spec.limits: {excess}")
     return None if is_ready(task) else _not("TaskNotReady", _why_not_ready(task))
+
+
+@lru_cache(maxsize=4096)
+def _excess(asked: TaskLimits, most: TaskLimits, profile: ProfileLimits) -> str | None:
+    """As `over`: few combinations, asked for at every pass by everybody who waits."""
+    return over(asked, most, profile)
 
 
 def is_ready(task: SeenTask) -> bool:

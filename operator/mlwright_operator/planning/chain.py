@@ -19,6 +19,9 @@ from mlwright_operator.planning.step import Step
 from mlwright_operator.planning.telling import events
 
 
+AnyStatus = RolloutStatus | MLTaskStatus
+
+
 @dataclass(frozen=True)
 class Chain:
     """On behalf of one object; each action only after the one before has succeeded."""
@@ -44,10 +47,9 @@ def rollout_chain(rollout: SeenRollout, step: Step[RolloutStatus], *, job: dict[
     status = step.wanted.made if making and step.wanted is not None else step.status
     obsolete = step.obsolete if making or step.wanted is None else ()
     cause = step.wanted.cause if making and step.wanted is not None else ""
-    written = wire(status, defaults=False) | {"attempt": status.attempt}
     actions = [
         *_made(rollout.ref, job),
-        *_written(rollout, written, changed=status != rollout.status),
+        *_written(rollout, rollout.status, status),
         *_deleted(obsolete),
         *([Delete(rollout.ref)] if step.expired else []),
         *events(rollout.ref, rollout.status.conditions, status.conditions, cause=cause),
@@ -62,7 +64,7 @@ def task_chain(task: SeenTask, step: Step[MLTaskStatus], *, job: dict[str, Any] 
     obsolete = step.obsolete if making or step.wanted is None else ()
     actions = [
         *_made(task.ref, job),
-        *_written(task, wire(status, defaults=False), changed=status != task.status),
+        *_written(task, task.status, status),
         *_deleted(obsolete),
         *events(task.ref, task.status.conditions, status.conditions),
     ]
@@ -82,9 +84,15 @@ def _made(owner: Ref, job: dict[str, Any] | None) -> Iterator[Action]:
         yield Apply(Kind.JOB, job, owner)
 
 
-def _written(seen: SeenRollout | SeenTask, status: dict[str, Any], *, changed: bool) -> Iterator[Action]:
-    if changed:
-        yield WriteStatus(seen.ref, status, seen.resource_version)
+def _written(seen: SeenRollout | SeenTask, before: AnyStatus, after: AnyStatus) -> Iterator[Action]:
+    if after is not before and after != before:
+        yield WriteStatus(seen.ref, _wired(after), seen.resource_version)
+
+
+def _wired(status: AnyStatus) -> dict[str, Any]:
+    """In wire form; the number of attempts also where there was none."""
+    counted = {"attempt": status.attempt} if isinstance(status, RolloutStatus) else {}
+    return wire(status, defaults=False) | counted
 
 
 def _deleted(jobs: Iterable[SeenJob]) -> Iterator[Action]:

@@ -34,8 +34,20 @@ def merged(
     """
     known = {each.type: each for each in before}
     for each in said:
-        known[each.type] = _updated(known.get(each.type), each, generation=generation, now=now)
+        there = known.get(each.type)
+        if there is None or not _says(there, each, generation):
+            known[each.type] = _updated(there, each, generation=generation, now=now)
     return list(known.values())
+
+
+def _says(condition: Condition, said: Said, generation: int) -> bool:
+    return (
+        condition.status is said.status
+        and condition.reason == said.reason
+        and condition.message == said.message[:MESSAGE_CHARACTERS]
+        and condition.observed_generation == generation
+        and condition.last_transition_time is not None
+    )
 
 
 def _updated(before: Condition | None, said: Said, *, generation: int, now: datetime) -> Condition:

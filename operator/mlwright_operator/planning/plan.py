@@ -117,6 +117,8 @@ class _Pass:
     def _hindrance(self, seen: SeenRollout | SeenTask) -> Said | None:
         if seen.ref.namespace in self.observed.terminating:
             return Said(STARTED, False, "NamespaceTerminating", "the namespace is going away")
+        if not self.failures:
+            return None
         for ref in (seen.ref, _policy_ref(seen.ref.namespace)):
             failure = self.failures.get(ref)
             if failure is not None and failure.holds(now=self.now, resource_version=seen.resource_version):

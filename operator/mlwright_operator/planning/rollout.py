@@ -80,7 +80,10 @@ class _Scene:
 
     def said(self, *said: Said, **changes: object) -> RolloutStatus:
         """The status with these conditions and fields."""
-        conditions = merged(self.status.conditions, said, generation=self.rollout.generation, now=self.now)
+        known = self.status.conditions
+        conditions = merged(known, said, generation=self.rollout.generation, now=self.now)
+        if conditions == known and all(getattr(self.status, name) == new for name, new in changes.items()):
+            return self.status
         return self.status.model_copy(update={"conditions": conditions, **changes})
 
 

@@ -20,6 +20,8 @@ def events(
     """One for each condition that has become a problem (or a task's Ready), and one for a further attempt."""
     if cause:
         yield Emit(about, "Warning", "Retried", f"the same script is run again: {cause}"[:1024])
+    if after is before:
+        return
     for condition in after:
         known = find(before, condition.type)
         if known is None or (known.status, known.reason) != (condition.status, condition.reason):
