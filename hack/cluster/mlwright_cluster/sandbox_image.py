@@ -102,7 +102,9 @@ def _build(root: Path, image: Image, *, base: str) -> None:
     partial = image.archive.with_suffix(".partial")
     partial.unlink(missing_ok=True)
     with timed("writing its archive"):
-        _buildah("push", "--quiet", image.name, f"oci-archive:{partial}:{image.name}")
+        # Half the seconds of gzip, and smaller.
+        form = ("--quiet", "--compression-format", "zstd")
+        _buildah("push", *form, image.name, f"oci-archive:{partial}:{image.name}")
     partial.rename(image.archive)
     _forget(image)
 
