@@ -174,10 +174,14 @@ def _failure(pod: PodStatus, job: SeenJob) -> Said:
         return Said(READY, False, "SampleDoesNotGrade", f"sample_submission.csv: {reason}")
     if wrong := read_grader_failure(message):
         return Said(READY, False, "AnswersWrong", wrong)
+    return Said(READY, False, "CheckFailed", f"Job {job.ref.name}: {_how_it_ended(pod, job)}")
+
+
+def _how_it_ended(pod: PodStatus, job: SeenJob) -> str:
+    disrupted = [each.reason or "" for each in pod.conditions if each.type == "DisruptionTarget"]
     ended = pod.state(GRADER).terminated
-    how = f"the grader ended with exit code {ended.exit_code} ({ended.reason})" if ended is not None else ""
-    said = pod.message or pod.reason or how or job.message or "its pod was deleted"
-    return Said(READY, False, "CheckFailed", f"Job {job.ref.name}: {said}")
+    grader = f"the grader ended with exit code {ended.exit_code} ({ended.reason})" if ended is not None else ""
+    return next(filter(None, (*disrupted, pod.message, pod.reason, grader, job.message)), "its pod was deleted")
 
 
 def _message(pod: PodStatus) -> str:

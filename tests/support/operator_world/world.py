@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from math import ceil
 
 from mlwright_operator import labels
 from mlwright_operator.actions import Kind
@@ -17,6 +18,8 @@ from operator_world.operators import Killed, Operator
 
 Deed = Callable[["World"], None]
 LONGEST_SECONDS = 4000
+SOON = timedelta(minutes=5)
+"""What is still to come within this time is waited for."""
 SOON = timedelta(minutes=5)
 """What is still to come within this time is waited for."""
 
@@ -52,27 +55,39 @@ class World:
 
     def settle(self, operator: Operator, *, resync_every: int = 20) -> Operator:
         """Until nothing happens any more; an operator that dies is replaced by a new process."""
-        still = 0
-        while still < 4:
+        still, listed = 0, -resync_every
+        while still < 3:
             assert self.second < LONGEST_SECONDS, "it never comes to rest"
             version = self.api.version
-            if self.second % resync_every == 0:
+            if self.second >= listed + resync_every:
                 operator.resync()
+                listed = self.second
             operator.hear()
             try:
                 report = operator.one_pass()
             except Killed:
-                operator = Operator(self.api, self.config)
-                still = 0
+                operator, still = Operator(self.api, self.config), 0
                 continue
             self.tick()
-            moving = self.api.version != version or report.writes or self.deeds or operator.failures
-            still = 0 if moving or (operator.watch is not None and self._unsettled()) else still + 1
+            if self.api.version != version or report.writes or self.deeds or self._unheard(operator):
+                still = 0
+            elif (wait := self._seconds_until(report.look_again)) is not None:
+                still = 0
+                self.tick(seconds=wait)
+            else:
+                still += 1
         return operator
 
-    def _unsettled(self) -> bool:
+    def _seconds_until(self, moment: datetime | None) -> int | None:
+        """To the next thing that comes with time alone, if that is soon."""
+        if moment is None or moment - self.api.now > SOON:
+            return None
+        return max(ceil((moment - self.api.now).total_seconds()), 1)
+
+    def _unheard(self, operator: Operator) -> bool:
         """What a lossy watch has not told is only found at the next resync."""
-        return any(not raw.get("status", {}).get("outcome") for raw in self.api.live(Kind.ROLLOUT))
+        lossy = operator.watch is not None
+        return lossy and any(not raw.get("status", {}).get("outcome") for raw in self.api.live(Kind.ROLLOUT))
 
     # What must never be, and what must be in the end.
 
