@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from mlwright_cluster.cluster import Cluster
+from mlwright_cluster.given import GivenCluster
 from operator_objects import ready_status, task
 
 ROOT = Path(__file__).parents[2]
 SYSTEM = "mlwright-system"
+NO_IMAGE: Mapping[str, Any] = {"image": "sandbox:test"}
+"""A profile of sandboxes that no node runs."""
 PATIENCE = 90.0
 """Seconds: the machine is shared."""
 
@@ -43,7 +46,7 @@ def until(holds: Callable[[], Any], *, what: str, seconds: float = PATIENCE) -> 
     return found
 
 
-def install(cluster: Cluster) -> None:
+def install(cluster: Cluster | GivenCluster) -> None:
     """CRDs and rights; again does no harm."""
     manifests = [str(path) for path in sorted((ROOT / "crds").glob("*.yaml"))]
     arguments = [part for path in manifests for part in ("-f", path)]
@@ -53,7 +56,7 @@ def install(cluster: Cluster) -> None:
         cluster.kubectl("wait", "--for=condition=Established", f"crd/{name}.mlwright.dev", "--timeout=60s")
 
 
-def get(cluster: Cluster, kind: str, namespace: str, name: str = "", **options: str) -> Any:
+def get(cluster: Cluster | GivenCluster, kind: str, namespace: str, name: str = "", **options: str) -> Any:
     """One object, or the items of a kind."""
     extra = [f"--{option}={value}" for option, value in options.items()]
     found = json.loads(
@@ -62,14 +65,16 @@ def get(cluster: Cluster, kind: str, namespace: str, name: str = "", **options: 
     return found if name else found["items"]
 
 
-def create(cluster: Cluster, *objects: Mapping[str, Any]) -> None:
+def create(cluster: Cluster | GivenCluster, *objects: Mapping[str, Any]) -> None:
     """All of them in one go."""
     cluster.kubectl(
         "create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
     )
 
 
-def patch_status(cluster: Cluster, kind: str, namespace: str, name: str, status: Mapping[str, Any]) -> None:
+def patch_status(
+    cluster: Cluster | GivenCluster, kind: str, namespace: str, name: str, status: Mapping[str, Any]
+) -> None:
     """As whoever owns that status would."""
     cluster.kubectl(
         "patch",
@@ -84,7 +89,7 @@ def patch_status(cluster: Cluster, kind: str, namespace: str, name: str, status:
     )
 
 
-def namespace_with_task(cluster: Cluster, namespace: str) -> None:
+def namespace_with_task(cluster: Cluster | GivenCluster, namespace: str) -> None:
     """A namespace with the task `churn`, which is ready."""
     cluster.kubectl("create", "namespace", namespace)
     create(cluster, task(namespace))
@@ -94,14 +99,21 @@ def namespace_with_task(cluster: Cluster, namespace: str) -> None:
 class OperatorProcess:
     """`python -m mlwright_operator`, from start to end."""
 
-    def __init__(self, cluster: Cluster, folder: Path, *arguments: str, config: str = "") -> None:
+    def __init__(
+        self,
+        cluster: Cluster | GivenCluster,
+        folder: Path,
+        *arguments: str,
+        config: str = "",
+        profile: Mapping[str, Any] = NO_IMAGE,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._log = folder / "operator.log"
         token = cluster.kubectl("create", "token", "mlwright-operator", "-n", SYSTEM, "--duration=2h").strip()
         kubeconfig = folder / "kubeconfig"
         kubeconfig.write_text(KUBECONFIG.format(url=cluster.url, ca=cluster.ca, token=token))
         settings = folder / "operator.yaml"
-        settings.write_text(f"profiles: {{default: {{image: 'sandbox:test'}}}}\n{config}")
+        settings.write_text(f"profiles: {{default: {json.dumps(profile)}}}\n{config}")
         self._command = [
             *(sys.executable, "-m", "mlwright_operator", "--config", str(settings)),
             *("--kubeconfig", str(kubeconfig), "--lease-namespace", SYSTEM),
@@ -187,9 +199,15 @@ class OperatorProcess:
 
 
 @contextmanager
-def operating(cluster: Cluster, folder: Path, *arguments: str, config: str = "") -> Iterator[OperatorProcess]:
+def operating(
+    cluster: Cluster | GivenCluster,
+    folder: Path,
+    *arguments: str,
+    config: str = "",
+    profile: Mapping[str, Any] = NO_IMAGE,
+) -> Iterator[OperatorProcess]:
     """An operator that runs, and has ended afterwards, without a fault of its own."""
-    operator = OperatorProcess(cluster, folder, *arguments, config=config)
+    operator = OperatorProcess(cluster, folder, *arguments, config=config, profile=profile)
     operator.start()
     try:
         yield operator

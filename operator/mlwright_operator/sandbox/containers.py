@@ -65,7 +65,7 @@ def task_check_container(data: TaskData, profile: SandboxProfile) -> Json:
 
 def _python(module: str) -> list[str]:
     """Isolated: neither the environment nor the working directory says what is imported."""
-    return ["python", "-I", "-m", module]
+    return ["python3", "-I", "-m", module]
 
 
 def _grader(work: str, splits: Sequence[Split]) -> list[str]:

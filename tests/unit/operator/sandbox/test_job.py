@@ -75,12 +75,12 @@ def test_a_second_attempt_differs_in_its_number_only() -> None:
 def test_the_agent_starts_first_and_knows_only_its_request() -> None:
     agent, grader = pod()["spec"]["containers"]
     assert (agent["name"], grader["name"]) == ("agent", "grader")
-    assert agent["command"] == ["python", "-I", "-m", "mlwright_sandbox.agent"]
+    assert agent["command"] == ["python3", "-I", "-m", "mlwright_sandbox.agent"]
 
 
 def test_the_grader_waits_for_the_agents_lock() -> None:
     assert container(pod(), "grader")["command"] == [
-        *["python", "-I", "-m", "mlwright_sandbox.grader", "--task", "/request/task.json"],
+        *["python3", "-I", "-m", "mlwright_sandbox.grader", "--task", "/request/task.json"],
         *["--public", "/public", "--private", "/private", "--work", "/work", "--splits", "Reward,Selection"],
         *["--result", "/dev/termination-log", "--wait", "/control/lock", "--wait-seconds", "180"],
     ]
@@ -95,7 +95,7 @@ def test_a_check_grades_the_sample_and_waits_for_nobody() -> None:
     (grader,) = check_pod()["spec"]["containers"]
     assert grader["name"] == "grader"
     assert grader["command"] == [
-        *["python", "-I", "-m", "mlwright_sandbox.grader", "--task", "/request/task.json"],
+        *["python3", "-I", "-m", "mlwright_sandbox.grader", "--task", "/request/task.json"],
         *[
             "--public",
             "/public",
