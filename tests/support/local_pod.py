@@ -49,7 +49,7 @@ test.assign(target=test.x)[["id", "target"]].to_csv("submission.csv", index=Fals
 """A script that writes a valid submission of `small_task`."""
 SIZED = 32 << 20
 """Bytes of /tmp, of /dev/shm and, where asked for, of the work folder."""
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 PASSWD = f"sandbox:x:{USER}:{USER}::/tmp:/bin/sh\n"
 
 
