@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mlwright_operator.edge import logs
+from mlwright_operator.edge import heap, logs
 from mlwright_operator.edge.configuring import load_config
 from mlwright_operator.edge.process import Options, run
 from mlwright_operator.errors import ConfigError
@@ -84,6 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run; the exit code."""
     given = parser().parse_args(arguments)
     logs.configure(given.log_level)
+    heap.keep_small()
     options = Options(
         namespaces=given.namespace,
         kubeconfig=given.kubeconfig,

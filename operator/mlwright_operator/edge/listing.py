@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from mlwright_operator.actions import Kind
@@ -11,7 +11,7 @@ from mlwright_operator.edge.resources import RESOURCES, Resource, watched
 from mlwright_operator.edge.store import Store, Value
 from mlwright_operator.errors import ApiFailure
 
-PAGE = 250
+PAGE = 100
 """Objects a request: bounds the memory that a list takes."""
 
 
@@ -34,12 +34,16 @@ class Lister:
         return news
 
     async def _refresh_one(self, resource: Resource, namespace: str) -> bool:
-        objects: list[Mapping[str, Any]] = []
-        version = ""
+        listed: set[str] = set()
+        news, version = False, ""
+        # A page at a time, so that never all objects are there twice.
         async for page in self._pages(resource, namespace):
             version = page["metadata"]["resourceVersion"]
-            objects.extend(page["items"])
-        return self._store.replace(resource.kind, objects, version=version, namespace=namespace)
+            for raw in page["items"]:
+                listed.add(raw["metadata"]["uid"])
+                news = self._store.put(resource.kind, raw) or news
+        gone = self._store.keep_only(resource.kind, listed, version=version, namespace=namespace)
+        return gone or news
 
     async def _pages(self, resource: Resource, namespace: str) -> AsyncIterator[dict[str, Any]]:
         query = {"limit": str(PAGE), **({"labelSelector": resource.selector} if resource.selector else {})}

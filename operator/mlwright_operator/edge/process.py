@@ -172,6 +172,10 @@ async def _cancel(tasks: Sequence[asyncio.Task[object]]) -> None:
 
 
 def _client(configuration: Configuration) -> ApiClient:
+    # With proxies and netrc from the environment, aiohttp would ask two threads before each request.
+    configuration.client_session_kwargs = {"trust_env": False}
+    # Each connection has a quarter of a megabyte of buffers; more than this the API server would queue anyway.
+    configuration.connection_pool_maxsize = 16
     client = ApiClient(configuration)
     client.user_agent = "mlwright-operator"
     return client

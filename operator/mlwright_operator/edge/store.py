@@ -6,7 +6,7 @@ Events may come late, twice or out of order; what is known only ever moves forwa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -64,18 +64,11 @@ class Store(Generic[Value]):
         self._bury(uid, version)
         return self._known[kind].pop(uid, None) is not None
 
-    def replace(
-        self, kind: Kind, raws: Iterable[Mapping[str, Any]], *, version: str, namespace: str = ""
-    ) -> bool:
-        """Take in a complete list (of one namespace, or of all); what it lacks is gone, unless seen since.
+    def keep_only(self, kind: Kind, listed: Collection[str], *, version: str, namespace: str = "") -> bool:
+        """Forget what a complete list (of one namespace, or of all) lacked, unless it was seen since; whether any.
 
-        Whether anything of it is news.
+        `listed`: uids; `version`: the list's.
         """
-        listed: set[str] = set()
-        news = False
-        for raw in raws:
-            listed.add(str(raw["metadata"]["uid"]))
-            news = self.put(kind, raw) or news
         moment = version_of(version)
         missing = [
             uid
@@ -84,7 +77,7 @@ class Store(Generic[Value]):
         ]
         for uid in missing:
             self.gone(kind, uid, version=moment)
-        return bool(missing) or news
+        return bool(missing)
 
     def values(self) -> Iterator[Value]:
         """Everything that is known."""

@@ -19,6 +19,7 @@ from kubernetes.aio.client.configuration import Configuration
 from mlwright_operator.actions import Kind
 from mlwright_operator.edge.clock import Sleep, sleep
 from mlwright_operator.edge.connection import REQUEST_SECONDS
+from mlwright_operator.edge.listing import PAGE
 from mlwright_operator.edge.resources import Resource
 
 log = logging.getLogger(__name__)
@@ -168,7 +169,7 @@ def settings(resources: Sequence[Resource]) -> kopf.OperatorSettings:
     chosen.process.ultimate_exiting_timeout = None
     chosen.networking.request_timeout = REQUEST_SECONDS
     chosen.networking.error_backoffs = _Backoffs()
-    chosen.watching.chunk_size = 250
+    chosen.watching.chunk_size = PAGE
     chosen.persistence.finalizer = "mlwright.dev/never-set"
     chosen.persistence.diffbase_storage = _NoDiffs()
     chosen.persistence.progress_storage = _NoProgress()

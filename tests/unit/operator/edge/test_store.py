@@ -76,14 +76,14 @@ def test_a_list_takes_away_what_it_lacks() -> None:
     known = store()
     known.put(POD, pod("a", 10))
     known.put(POD, pod("b", 11))
-    assert known.replace(POD, [pod("b", 11)], version="20")
+    assert known.keep_only(POD, {"b"}, version="20")
     assert versions(known) == {"b": "11"}
 
 
 def test_a_list_does_not_take_away_what_was_made_after_it() -> None:
     known = store()
     known.put(POD, pod("a", 21))
-    assert not known.replace(POD, [], version="20")
+    assert not known.keep_only(POD, set(), version="20")
     assert versions(known) == {"a": "21"}
 
 
@@ -91,14 +91,14 @@ def test_a_list_of_one_namespace_says_nothing_of_others() -> None:
     known = store()
     known.put(POD, pod("a", 10, "lab"))
     known.put(POD, pod("b", 10, "other"))
-    known.replace(POD, [], version="20", namespace="lab")
+    known.keep_only(POD, set(), version="20", namespace="lab")
     assert versions(known) == {"b": "10"}
 
 
-def test_a_list_of_what_is_known_is_no_news() -> None:
+def test_a_list_of_all_that_is_known_takes_nothing_away() -> None:
     known = store()
     known.put(POD, pod("a", 10))
-    assert not known.replace(POD, [pod("a", 10)], version="20")
+    assert not known.keep_only(POD, {"a"}, version="20")
 
 
 def test_kinds_are_counted_apart() -> None:
