@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def names(cluster: Cluster, lab: str) -> list[str]:
 def collect(backend: ClusterBackend, count: int) -> dict[str, Finished]:
     found: dict[str, Finished] = {}
     while len(found) < count:
-        got = backend.collect(60)
+        got = backend.collect(180)
         assert got, f"only {len(found)} of {count}"
         found |= {each.rollout: each for each in got}
     return found
@@ -277,32 +278,40 @@ def test_who_may_not_create_rollouts_is_told_so(
 def test_what_is_not_there_is_said_by_the_command(
     lab: str, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
-    ran = task_run(tmp_path, *(lab if each == "LAB" else each for each in arguments))
-    _, error = ran.communicate(timeout=120)
+    with task_run(tmp_path, *(lab if each == "LAB" else each for each in arguments)) as ran:
+        _, error = ran.communicate(timeout=120)
     assert ran.returncode == 2
     assert said in error
 
 
-def task_run(folder: Path, task: str, *arguments: str) -> subprocess.Popen[str]:
-    """`mlwright task run --cluster`, begun."""
+@contextmanager
+def task_run(folder: Path, task: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """`mlwright task run --cluster`, begun; and ended, whatever a test makes of it."""
     script = folder / "script.py"
     script.write_text("print('hello')\n")
     command = [sys.executable, "-m", "mlwright_trainer.command.main", "task", "run", task, str(script)]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [*command, "--cluster", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ,
     )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_the_command_shows_what_the_operator_says_and_ctrl_c_leaves_nothing(
     cluster: Cluster, lab: str, tmp_path: Path
 ) -> None:
     """With the real operator, but no node: the Job is made, and stays without a pod."""
-    with operating(cluster, tmp_path / "operator", "--namespace", lab, "--no-election"):
-        ran = task_run(tmp_path, "churn", "--namespace", lab)
+    with (
+        operating(cluster, tmp_path / "operator", "--namespace", lab, "--no-election"),
+        task_run(tmp_path, "churn", "--namespace", lab) as ran,
+    ):
         until(lambda: len(get(cluster, "jobs", lab)) == 1, what="the Job")
         assert ran.stderr is not None
         lines: list[str] = []
@@ -316,10 +325,10 @@ def test_the_command_shows_what_the_operator_says_and_ctrl_c_leaves_nothing(
 
 
 def test_the_command_gives_the_result(cluster: Cluster, lab: str, tmp_path: Path) -> None:
-    ran = task_run(tmp_path, "churn", "--namespace", lab)
-    until(lambda: len(names(cluster, lab)) == 1, what="the Rollout")
-    say(cluster, lab, names(cluster, lab)[0], "Scored", scores={"Reward": 0.75})
-    output, _ = ran.communicate(timeout=120)
+    with task_run(tmp_path, "churn", "--namespace", lab) as ran:
+        until(lambda: len(names(cluster, lab)) == 1, what="the Rollout")
+        say(cluster, lab, names(cluster, lab)[0], "Scored", scores={"Reward": 0.75})
+        output, _ = ran.communicate(timeout=120)
     assert ran.returncode == 0
     assert "outcome     Scored" in output
     assert names(cluster, lab) == []

@@ -35,6 +35,7 @@ RUNNING = {
     "message": "",
     "lastTransitionTime": "2027-01-15T08:00:05Z",
 }
+PATIENCE_SECONDS = 120.0
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -97,7 +98,7 @@ class ApiServer:
                 self._news.notify_all()
             return done
 
-        return asyncio.run_coroutine_threadsafe(carried_out(), self.loop).result(10)
+        return asyncio.run_coroutine_threadsafe(carried_out(), self.loop).result(PATIENCE_SECONDS)
 
     def say(self, name: str, status: dict[str, Any]) -> None:
         self.do(lambda: self._say(name, status))
@@ -133,13 +134,13 @@ class ApiServer:
         self.do(mark)
 
     def wait_for(self, true: Callable[[], bool]) -> None:
-        """Until something holds, at most ten seconds."""
+        """Until something holds, or patience ends: the machine is shared."""
 
         async def waited() -> None:
             async with self._news:
-                await asyncio.wait_for(self._news.wait_for(true), 10)
+                await asyncio.wait_for(self._news.wait_for(true), PATIENCE_SECONDS)
 
-        asyncio.run_coroutine_threadsafe(waited(), self.loop).result(15)
+        asyncio.run_coroutine_threadsafe(waited(), self.loop).result(PATIENCE_SECONDS + 10)
 
     # The server's own.
 

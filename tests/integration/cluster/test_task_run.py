@@ -198,9 +198,12 @@ def test_ctrl_c_deletes_the_rollout_unless_it_is_to_be_kept(
     api_server.statuses = []
     command = [*MAIN, "churn", str(script), "--cluster", *(["--keep"] if keep else [])]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ)
-    api_server.wait_for(lambda: len(api_server.objects) == 1 and api_server.watchers == 1)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    try:
+        api_server.wait_for(lambda: len(api_server.objects) == 1 and api_server.watchers == 1)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert len(api_server.objects) == (1 if keep else 0)
     assert ("the Rollout was kept" if keep else "the Rollout was deleted") in said

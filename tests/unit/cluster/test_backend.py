@@ -108,6 +108,10 @@ def test_a_closed_backend_says_so(opened: Opened, requested: Requested) -> None:
         opened.backend.submit(requested("r"))
     with pytest.raises(ClusterUnavailable, match="the backend is closed"):
         opened.backend.collect(10)
+    with pytest.raises(ClusterUnavailable, match="the backend is closed"):
+        opened.backend.adopt(["r"])
+    opened.backend.cancel("r")
+    opened.backend.release("r")
 
 
 def test_a_backend_that_has_failed_stays_failed(opened: Opened, requested: Requested) -> None:

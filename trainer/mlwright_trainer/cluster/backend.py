@@ -74,6 +74,7 @@ class ClusterBackend:
 
         Call it once, before the first `submit`, with every id that will still be asked for.
         """
+        self._require_open()
         return self._call(self._live.adopt(rollouts))
 
     def submit(self, request: SandboxRequest) -> None:
@@ -82,9 +83,8 @@ class ClusterBackend:
         Errors: ValueError if it is in flight already; ClusterRefused for what no cluster can do.
         """
         body = rollout_object(request, self._owner, sandbox=self._sandbox)
+        self._require_open()
         with self._lock:
-            if self._closed:
-                raise ClusterUnavailable("the backend is closed")
             if request.rollout in self._in_flight:
                 raise ValueError(f"rollout {request.rollout!r} is in flight already")
             self._in_flight.add(request.rollout)
@@ -106,12 +106,14 @@ class ClusterBackend:
         return found
 
     def cancel(self, rollout: str) -> None:
-        """End a rollout; unknown ones have ended."""
-        self._loop.call_soon_threadsafe(self._live.cancel, rollout)
+        """End a rollout; unknown ones have ended, and after `close` all have."""
+        if not self._closed:
+            self._loop.call_soon_threadsafe(self._live.cancel, rollout)
 
     def release(self, rollout: str) -> None:
         """Delete the object of a collected rollout, in the background: its result is committed."""
-        self._spawn(self._live.release(rollout))
+        if not self._closed:
+            self._spawn(self._live.release(rollout))
 
     def detach(self) -> None:
         """Let go without deleting anything: what runs goes on, for whoever adopts it. Idempotent."""
@@ -157,6 +159,10 @@ class ClusterBackend:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
         await self._api.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ClusterUnavailable("the backend is closed")
 
     def _give(self, item: Finished | MlwrightError) -> None:
         if isinstance(item, Finished):

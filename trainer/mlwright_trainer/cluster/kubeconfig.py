@@ -64,11 +64,9 @@ async def _from_kubeconfig(place: Place, configuration: Any, config: Any) -> Log
             client_configuration=configuration,
             persist_config=False,
         )
-        names = [each["name"] for each in loader.list_contexts()]
         current = loader.current_context
     except Exception as error:  # the package raises what its parsers raise: yaml, KeyError, ssl, its own
         raise ClusterRefused(_unusable(files, place, error)) from error
-    assert current["name"] in names
     namespace = place.namespace or current["context"].get("namespace") or DEFAULT_NAMESPACE
     if not configuration.host:
         raise ClusterRefused(f"{files}: the cluster of context {current['name']} has no server")

@@ -17,8 +17,8 @@ from mlwright_trainer.cluster.explaining import explained, missing_crds
 from mlwright_trainer.cluster.port import Object
 from mlwright_trainer.cluster.reading import condition, said
 
-WAITS = frozenset({"Checking", "CheckPending", "Pending"})
-"""Reasons of Ready=False that pass by themselves."""
+CHECKING = "Checking"
+"""The reason of Ready=False that passes by itself."""
 
 
 class TaskApi(Protocol):
@@ -87,7 +87,7 @@ def _spec(live: Object, name: str, place: str) -> MLTaskSpec:
 def _require_ready(live: Object, task: ClusterTask, place: str) -> None:
     status = live.get("status") or {}
     ready = condition(live, "Ready")
-    if ready is not None and ready.get("status") == "False" and ready.get("reason") not in WAITS:
+    if ready is not None and ready.get("status") == "False" and ready.get("reason") != CHECKING:
         raise ClusterRefused(
             f"{place}: MLTask {task.name} is not ready: {said(ready)}; see: "
             f"kubectl describe mltask {task.name} -n {task.namespace}"

@@ -62,10 +62,12 @@ def run_script_in_cluster(
         slots=1,
         told=narrator.told,
     )
+    name = backend.object_name(ROLLOUT)
     try:
+        progress.stage(
+            f"Rollout {name} in namespace {task.namespace}"
+        )  # the next stages come from the other thread
         backend.submit(SandboxRequest(ROLLOUT, task.mounts(), script, seed, splits))
-        name = backend.object_name(ROLLOUT)
-        progress.stage(f"Rollout {name} in namespace {task.namespace}")
         finished = _collect(backend, narrator, task.namespace)
     finally:
         if keep:
