@@ -22,6 +22,8 @@ class Lister:
         self._api = api
         self._store = store
         self._namespaces = tuple(namespaces)
+        self._uids: dict[str, str] = {}
+        """Of namespaces that were got, by name."""
 
     async def refresh(self) -> bool:
         """List every kind, in all namespaces or in those given; whether anything is news. Raises ApiFailure."""
@@ -61,8 +63,18 @@ class Lister:
         try:
             found = await self._api.request("get", resource.path(name=name))
         except ApiFailure as failure:
-            if failure.gone or failure.status == 403:
+            if failure.gone:
+                return self._replaced(name, "")
+            if failure.status == 403:
                 # Without the right to look, the API server's refusals say that a namespace is terminating.
                 return False
             raise
-        return self._store.put(Kind.NAMESPACE, found)
+        replaced = self._replaced(name, str(found["metadata"]["uid"]))
+        return self._store.put(Kind.NAMESPACE, found) or replaced
+
+    def _replaced(self, name: str, uid: str) -> bool:
+        """Forget an earlier namespace of that name, of whose end nobody tells us; whether there was one."""
+        before = self._uids.pop(name, "")
+        if uid:
+            self._uids[name] = uid
+        return before not in ("", uid) and self._store.gone(Kind.NAMESPACE, before)

@@ -135,3 +135,21 @@ def test_kinds_keep_apart(api: Any, server: Server, store: Store[Mapping[str, An
     server.items["jobs"] = [item("j")]
     refresh(api, store)
     assert store.counts()[Kind.ROLLOUT] == store.counts()[Kind.JOB] == 1
+
+
+@pytest.mark.parametrize("meanwhile", [None, ApiFailure("gone", status=404)], ids=["unseen", "seen"])
+def test_a_namespace_that_was_deleted_and_made_again_is_the_new_one_only(
+    api: Any, server: Server, store: Store[Mapping[str, Any]], meanwhile: ApiFailure | None
+) -> None:
+    lister = Lister(api, store=store, namespaces=["lab"])
+    asyncio.run(lister.refresh())
+    assert uids(store) == {"ns"}
+    if meanwhile is not None:
+        server.namespace = meanwhile
+        assert asyncio.run(lister.refresh())
+        assert uids(store) == set()
+        assert not asyncio.run(lister.refresh())
+    server.namespace = item("another", "", version="9")
+    assert asyncio.run(lister.refresh())
+    assert uids(store) == {"another"}
+    assert not asyncio.run(lister.refresh())
