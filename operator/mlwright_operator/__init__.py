@@ -1,1 +1,1 @@
-"""The controller: observe -> plan -> apply. Turns MLTasks and Rollouts into hardened Jobs and their ends into outcomes."""
+"""The controller: observe -> plan -> apply. Makes hardened Jobs of MLTasks and Rollouts, and outcomes of their ends."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from datetime import timedelta
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -57,7 +58,7 @@ def deletion() -> World:
     world.at(2, lambda world: world.api.delete(Kind.ROLLOUT, "running"))
     world.at(3, lambda world: world.api.delete(Kind.ROLLOUT, "waiting"))
     world.at(9, lambda world: world.api.delete(Kind.ROLLOUT, "ended"))
-    world.at(10, lambda world: world.api.create(rollout("running")))
+    world.at(10, lambda world: world.make(rollout("running")))
     return world
 
 
@@ -65,7 +66,7 @@ def checking() -> World:
     """The task has to be checked first, and a script comes before that."""
     world = World(config(sandboxes=2))
     world.api.create(rollout("early"))
-    world.at(2, lambda world: world.api.create(task(ready=False)))
+    world.at(2, lambda world: world.make(task(ready=False)))
     world.controllers.fates["digits"] = [DRAINED]
     return world
 
@@ -73,46 +74,58 @@ def checking() -> World:
 SCENARIOS: dict[str, Scenario] = {each.__name__: each for each in (burst, retry, deletion, checking)}
 
 
-def undisturbed(scenario: Scenario) -> tuple[World, Operator]:
-    world = scenario()
+Ends = dict[str, tuple[str | None, int]]
+"""Outcome and attempt, by name of the Rollout."""
+
+
+@cache
+def undisturbed(name: str) -> tuple[Ends, int]:
+    """What a scenario comes to when nothing goes wrong, and the writes that it takes."""
+    world = SCENARIOS[name]()
     operator = world.settle(Operator(world.api, world.config))
     world.assert_sound(operator)
-    return world, operator
+    return ends(world), operator.writes
 
 
-def ends(world: World) -> dict[str, tuple[str | None, int]]:
+def outcomes(expected: Ends) -> dict[str, str | None]:
+    return {name: outcome for name, (outcome, _) in expected.items()}
+
+
+def ends(world: World) -> Ends:
     attempts = world.attempts()
     return {name: (outcome, attempts[name]) for name, outcome in world.outcomes().items()}
 
 
-WRITES = {name: undisturbed(scenario)[1].writes for name, scenario in SCENARIOS.items()}
+WRITES = {name: undisturbed(name)[1] for name in SCENARIOS}
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_undisturbed_everything_ends_as_it_must(name: str) -> None:
-    world, _ = undisturbed(SCENARIOS[name])
+    found = outcomes(undisturbed(name)[0])
     expected = {
-        "burst": {name: "Error" if name == "two-1" else "Scored" for name in world.outcomes()},
+        "burst": {name: "Error" if name == "two-1" else "Scored" for name in found},
         "retry": {"once": "Scored", "ever": "InfrastructureFailed", "late": "Scored"},
         "deletion": {"kept": "Scored", "running": "Scored"},
         "checking": {"early": "Scored"},
     }
-    assert world.outcomes() == expected[name]
+    assert found == expected[name]
 
 
-@pytest.mark.parametrize(("name", "count"), [(name, k) for name in SCENARIOS for k in range(1, WRITES[name] + 1)])
+@pytest.mark.parametrize(
+    ("name", "count"), [(name, k) for name in SCENARIOS for k in range(1, WRITES[name] + 1)]
+)
 def test_an_operator_killed_after_any_write_is_taken_over_from(name: str, count: int) -> None:
     """The write is made, its answer is never heard; a new process begins with a list of what there is."""
-    expected, _ = undisturbed(SCENARIOS[name])
+    expected, _ = undisturbed(name)
     world = SCENARIOS[name]()
     operator = world.settle(Operator(world.api, world.config, dies_after=count))
     world.assert_sound(operator)
-    assert ends(world) == ends(expected)
+    assert ends(world) == expected
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_an_operator_that_is_killed_after_every_few_writes_gets_there_all_the_same(name: str) -> None:
-    expected, _ = undisturbed(SCENARIOS[name])
+    expected, _ = undisturbed(name)
     world = SCENARIOS[name]()
     for life in range(1, 60):
         operator = Operator(world.api, world.config, dies_after=1 + life % 3)
@@ -125,7 +138,7 @@ def test_an_operator_that_is_killed_after_every_few_writes_gets_there_all_the_sa
             world.tick()
     operator = world.settle(Operator(world.api, world.config))
     world.assert_sound(operator)
-    assert ends(world) == ends(expected)
+    assert ends(world) == expected
 
 
 # What the API server answers.
@@ -150,18 +163,18 @@ def failing_at(number: int, failure: ApiFailure) -> Fault:
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_call_that_fails_is_made_again_later(name: str, failure: ApiFailure) -> None:
-    expected, _ = undisturbed(SCENARIOS[name])
+    expected, _ = undisturbed(name)
     for number in range(WRITES[name]):
         world = SCENARIOS[name]()
         operator = world.settle(Operator(world.api, world.config, fault=failing_at(number, failure)))
         world.assert_sound(operator)
-        assert ends(world) == ends(expected)
+        assert ends(world) == expected
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_write_that_was_made_although_its_answer_was_an_error_is_not_made_twice(name: str) -> None:
     """A reset comes after the API server has done what it was asked."""
-    expected, _ = undisturbed(SCENARIOS[name])
+    expected, _ = undisturbed(name)
     for number in range(WRITES[name]):
         world = SCENARIOS[name]()
 
@@ -172,7 +185,7 @@ def test_a_write_that_was_made_although_its_answer_was_an_error_is_not_made_twic
 
         operator = world.settle(Operator(world.api, world.config, fault=fault))
         world.assert_sound(operator)
-        assert ends(world) == ends(expected)
+        assert ends(world) == expected
 
 
 def test_an_api_server_that_is_away_for_a_minute_is_waited_for() -> None:
@@ -200,7 +213,7 @@ def test_a_process_that_may_not_write_any_more_ends_its_pass_and_says_so() -> No
     with pytest.raises(WritesClosed):
         operator.one_pass()
     assert world.api.get(Kind.NETWORK_POLICY, "mlwright-sandbox") is not None
-    assert len(world.api.list(Kind.JOB)) == 1
+    assert len(world.api.listed(Kind.JOB)) == 1
 
 
 # What the watches say.
@@ -217,20 +230,20 @@ def test_a_process_that_may_not_write_any_more_ends_its_pass_and_says_so() -> No
 def test_events_that_are_lost_doubled_or_out_of_order_change_nothing_in_the_end(
     seed: int, name: str, lose: float, double: float, reorder: float
 ) -> None:
-    expected, _ = undisturbed(SCENARIOS[name])
+    expected, _ = undisturbed(name)
     world = SCENARIOS[name]()
     watch = Lossy(random.Random(seed), lose=lose, double=double, reorder=reorder)
     operator = world.settle(Operator(world.api, world.config, watch=watch), resync_every=10)
     operator.resync()
     world.assert_sound(operator)
-    assert world.outcomes() == expected.outcomes()
+    assert world.outcomes() == outcomes(expected)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 @pytest.mark.parametrize("deaf_from", range(0, 12, 2))
 def test_a_stale_operator_beside_the_leader_does_no_lasting_harm(name: str, deaf_from: int) -> None:
     """It hears nothing from some moment on, holds itself to be the leader, and writes what it thinks is needed."""
-    expected, _ = undisturbed(SCENARIOS[name])
+    expected, _ = undisturbed(name)
     world = SCENARIOS[name]()
     world.strict = False
     stale, leader = Operator(world.api, world.config), Operator(world.api, world.config)
@@ -244,13 +257,16 @@ def test_a_stale_operator_beside_the_leader_does_no_lasting_harm(name: str, deaf
     leader.resync()
     leader = world.settle(leader)
     world.assert_sound(leader)
-    assert world.outcomes() == expected.outcomes()
+    assert world.outcomes() == outcomes(expected)
 
 
 @settings(max_examples=40)
-@given(jumps=st.lists(st.integers(-100_000, 100_000), min_size=1, max_size=4), name=st.sampled_from(sorted(SCENARIOS)))
+@given(
+    jumps=st.lists(st.integers(-100_000, 100_000), min_size=1, max_size=4),
+    name=st.sampled_from(sorted(SCENARIOS)),
+)
 def test_a_clock_that_jumps_does_not_change_what_becomes_of_anything(jumps: list[int], name: str) -> None:
-    expected, _ = undisturbed(SCENARIOS[name])
+    expected, _ = undisturbed(name)
     world = SCENARIOS[name]()
     # A jump past the time to live of what has ended would delete it, rightly.
     world.config = world.config.model_copy(update={"ttl_seconds": 10**7})
@@ -264,7 +280,7 @@ def test_a_clock_that_jumps_does_not_change_what_becomes_of_anything(jumps: list
     operator.clock_error = timedelta(0)
     operator = world.settle(operator)
     world.assert_sound(operator)
-    assert ends(world) == ends(expected)
+    assert ends(world) == expected
 
 
 # What people do.
@@ -278,7 +294,7 @@ def test_a_child_that_is_deleted_by_hand_is_a_failure_of_the_infrastructure(kind
     world.api.create(rollout("hit", retries=1))
 
     def delete_all(world: World) -> None:
-        for raw in world.api.list(kind):
+        for raw in world.api.listed(kind):
             world.api.delete(kind, raw["metadata"]["name"])
 
     world.at(second, delete_all)
@@ -294,7 +310,7 @@ def test_a_job_that_is_always_deleted_by_hand_uses_up_the_attempts() -> None:
     world.api.create(rollout("hit", retries=2))
 
     def delete_all(world: World) -> None:
-        for raw in world.api.list(Kind.JOB):
+        for raw in world.api.listed(Kind.JOB):
             world.api.delete(Kind.JOB, raw["metadata"]["name"])
 
     for second in range(1, 40):
@@ -337,7 +353,7 @@ def test_a_quota_is_a_clear_condition_and_not_a_storm_of_requests(quota: int) ->
     for _ in range(3):
         operator.hear()
         operator.one_pass()
-    reasons = [started(raw) for raw in world.api.list(Kind.ROLLOUT)]
+    reasons = [started(raw) for raw in world.api.listed(Kind.ROLLOUT)]
     assert reasons.count("QuotaExceeded") == 5 - quota
     for _ in range(60):
         operator.hear()
@@ -422,8 +438,8 @@ def test_a_policy_that_is_refused_keeps_every_sandbox_from_being_made() -> None:
         operator.hear()
         operator.one_pass()
         world.tick()
-    assert world.api.list(Kind.JOB) == []
-    assert {started(raw) for raw in world.api.list(Kind.ROLLOUT)} == {"Forbidden"}
+    assert world.api.listed(Kind.JOB) == []
+    assert {started(raw) for raw in world.api.listed(Kind.ROLLOUT)} == {"Forbidden"}
     operator = world.settle(operator)
     world.assert_sound(operator)
     assert None not in world.outcomes().values()

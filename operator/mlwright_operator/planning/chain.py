@@ -18,7 +18,6 @@ from mlwright_operator.observed import SeenJob, SeenRollout, SeenTask
 from mlwright_operator.planning.step import Step
 from mlwright_operator.planning.telling import events
 
-
 AnyStatus = RolloutStatus | MLTaskStatus
 
 

@@ -180,8 +180,12 @@ def _failure(pod: PodStatus, job: SeenJob) -> Said:
 def _how_it_ended(pod: PodStatus, job: SeenJob) -> str:
     disrupted = [each.reason or "" for each in pod.conditions if each.type == "DisruptionTarget"]
     ended = pod.state(GRADER).terminated
-    grader = f"the grader ended with exit code {ended.exit_code} ({ended.reason})" if ended is not None else ""
-    return next(filter(None, (*disrupted, pod.message, pod.reason, grader, job.message)), "its pod was deleted")
+    grader = (
+        f"the grader ended with exit code {ended.exit_code} ({ended.reason})" if ended is not None else ""
+    )
+    return next(
+        filter(None, (*disrupted, pod.message, pod.reason, grader, job.message)), "its pod was deleted"
+    )
 
 
 def _message(pod: PodStatus) -> str:

@@ -1,8 +1,8 @@
-"""An API server in memory: versions, uids, conflicts, quotas, owner references, and a log of everything that changed."""
+"""An API server in memory: versions, uids, conflicts, quotas, owner references, and a log of every change."""
 
 from __future__ import annotations
 
-import copy
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -21,9 +21,15 @@ _CLUSTER_WIDE = frozenset({Kind.NAMESPACE})
 class Event:
     """Of a watch."""
 
-    type: Literal["PUT", "DELETED"]
+    type: Literal["MODIFIED", "DELETED"]
     kind: Kind
     raw: Raw
+
+
+def copied(raw: Mapping[str, Any]) -> Raw:
+    """As it would come over the wire."""
+    made: Raw = json.loads(json.dumps(raw))
+    return made
 
 
 def stamp(moment: datetime) -> str:
@@ -51,8 +57,9 @@ class ApiServer:
     def get(self, kind: Kind, name: str, namespace: str = "team") -> Raw | None:
         return self.objects.get((kind, "" if kind in _CLUSTER_WIDE else namespace, name))
 
-    def list(self, kind: Kind) -> list[Raw]:
-        return [copy.deepcopy(raw) for (each, _, _), raw in self.objects.items() if each is kind]
+    def listed(self, kind: Kind) -> list[Raw]:
+        """As a client gets them."""
+        return [copied(raw) for (each, _, _), raw in self.objects.items() if each is kind]
 
     def live(self, kind: Kind) -> list[Raw]:
         """Without copies: to be read only."""
@@ -64,7 +71,7 @@ class ApiServer:
     # Writing, as anybody.
 
     def create(self, body: Mapping[str, Any]) -> Raw:
-        raw = copy.deepcopy(dict(body))
+        raw = copied(body)
         kind, metadata = Kind(raw["kind"]), raw["metadata"]
         namespace = "" if kind in _CLUSTER_WIDE else metadata.setdefault("namespace", "team")
         if (kind, namespace, metadata["name"]) in self.objects:
@@ -75,7 +82,7 @@ class ApiServer:
         metadata |= {"creationTimestamp": stamp(self.now), "generation": 1}
         self.objects[kind, namespace, metadata["name"]] = raw
         self._changed(kind, raw)
-        return copy.deepcopy(raw)
+        return copied(raw)
 
     def _refuse(self, kind: Kind, namespace: str) -> None:
         there = self.get(Kind.NAMESPACE, namespace)
@@ -98,7 +105,7 @@ class ApiServer:
         kind = Kind(raw["kind"])
         del self.objects[kind, metadata.get("namespace", ""), metadata["name"]]
         self.version += 1
-        last = copy.deepcopy(raw)
+        last = copied(raw)
         last["metadata"]["resourceVersion"] = str(self.version)
         self.log.append(Event("DELETED", kind, last))
         self._look()
@@ -119,7 +126,7 @@ class ApiServer:
     def _changed(self, kind: Kind, raw: Raw) -> None:
         self.version += 1
         raw["metadata"]["resourceVersion"] = str(self.version)
-        self.log.append(Event("PUT", kind, copy.deepcopy(raw)))
+        self.log.append(Event("MODIFIED", kind, copied(raw)))
         self._look()
 
     def _look(self) -> None:
@@ -136,25 +143,25 @@ class ApiServer:
             case WriteStatus():
                 return self._write_status(action)
             case Delete():
-                return self._delete(action)
+                self._delete(action)
             case Emit():
                 self.events.append(action)
-                return None
+        return None
 
     def _apply(self, action: Apply) -> Raw:
         metadata = action.body["metadata"]
         there = self.get(action.kind, metadata["name"], metadata["namespace"])
         if there is None:
             return self.create(action.body)
-        before = copy.deepcopy(there)
+        before = copied(there)
         if action.kind is Kind.JOB and there["spec"]["template"] != action.body["spec"]["template"]:
             raise ApiFailure("spec.template: field is immutable", status=422, reason="Invalid")
-        there["spec"] |= copy.deepcopy(dict(action.body["spec"]))
+        there["spec"] |= copied(action.body["spec"])
         for key in ("labels", "annotations"):
             there["metadata"][key] = there["metadata"].get(key, {}) | metadata.get(key, {})
         if there != before:
             self._changed(action.kind, there)
-        return copy.deepcopy(there)
+        return copied(there)
 
     def _write_status(self, action: WriteStatus) -> Raw:
         raw = self._exactly(action.ref)
@@ -162,13 +169,13 @@ class ApiServer:
             raise ApiFailure(f"{action.ref.name} not found", status=404, reason="NotFound")
         if raw["metadata"]["resourceVersion"] != action.resource_version:
             raise ApiFailure("the object has been modified", status=409, reason="Conflict")
-        status = copy.deepcopy(dict(action.status))
+        status = copied(action.status)
         if (outcome := status.get("outcome")) is not None:
             self.results.setdefault(action.ref.uid, []).append(outcome)
         if raw.get("status") != status:
             raw["status"] = status
             self._changed(action.ref.kind, raw)
-        return copy.deepcopy(raw)
+        return copied(raw)
 
     def _delete(self, action: Delete) -> None:
         raw = self._exactly(action.ref)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -11,7 +10,7 @@ from typing import Any
 from mlwright_operator import labels
 from mlwright_operator.actions import Kind
 
-from operator_world.api import ApiServer, Raw, stamp
+from operator_world.api import ApiServer, Raw, copied, stamp
 from operator_world.objects import grader_message, runner_message
 
 
@@ -117,7 +116,7 @@ class Controllers:
         self.api.update(job)
 
     def _make_pod(self, job: Raw) -> None:
-        template = copy.deepcopy(job["spec"]["template"])
+        template = copied(job["spec"]["template"])
         metadata, name = template["metadata"], job["metadata"]["name"]
         owner, attempt = self._owner(job), int(metadata["labels"][labels.ATTEMPT])
         spec = template["spec"] | self._fate(owner, attempt).changes

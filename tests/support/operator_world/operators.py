@@ -20,6 +20,9 @@ from mlwright_operator.reconcile import PassReport, reconcile
 
 from operator_world.api import ApiServer, Event
 
+_RUNNER = asyncio.Runner()
+"""One event loop for all of them: making one takes longer than a pass."""
+
 
 class Killed(Exception):
     """The process is no more."""
@@ -83,7 +86,11 @@ class Operator:
         """List everything, as at the start and every now and then."""
         self._heard = len(self.api.log)
         for kind in Kind:
-            self.store.replace(kind, self.api.list(kind), version=str(self.api.version))
+            objects = self.api.listed(kind)
+            for raw in objects:
+                self.store.put(kind, raw)
+            uids = {raw["metadata"]["uid"] for raw in objects}
+            self.store.keep_only(kind, uids, version=str(self.api.version))
 
     def hear(self) -> bool:
         """What the watches have to say; whether it was anything."""
@@ -92,10 +99,7 @@ class Operator:
         if self.watch is not None:
             events = self.watch.through(events)
         for event in events:
-            if event.type == "PUT":
-                self.store.put(event.kind, event.raw)
-            else:
-                self.store.gone(event.kind, event.raw["metadata"]["uid"])
+            self.store.take(event.kind, event.type, event.raw)
         return bool(events)
 
     def observed(self) -> Observed:
@@ -104,7 +108,7 @@ class Operator:
     def one_pass(self) -> PassReport:
         """Raises Killed where it dies on the way."""
         now = self.api.now + self.clock_error
-        report = asyncio.run(reconcile(self.observed(), self, self.config, now=now, failures=self.failures))
+        report = _RUNNER.run(reconcile(self.observed(), self, self.config, now=now, failures=self.failures))
         self.failures = report.failures
         self.reports.append(report)
         return report

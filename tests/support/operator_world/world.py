@@ -43,6 +43,11 @@ class World:
     def at(self, second: int, deed: Deed) -> None:
         self.deeds.setdefault(second, []).append(deed)
 
+    def make(self, *bodies: Raw) -> None:
+        """As `kubectl create`."""
+        for body in bodies:
+            self.api.create(body)
+
     # Time.
 
     def tick(self, *, seconds: int = 1) -> None:
