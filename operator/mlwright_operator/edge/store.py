@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from mlwright_operator.actions import Kind
+from mlwright_operator.edge.sharing import Sharing
 
 Value = TypeVar("Value")
 
 MAX_TOMBSTONES = 50_000
+_ALIKE = frozenset({Kind.JOB, Kind.POD})
+"""Kinds whose objects are large and nearly the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,7 @@ class Store(Generic[Value]):
 
     def __init__(self, see: Callable[[Kind, Mapping[str, Any]], Value]) -> None:
         self._see = see
+        self._shared = Sharing()
         self._known: dict[Kind, dict[str, _Known[Value]]] = {kind: {} for kind in Kind}
         self._tombstones: dict[str, float] = {}
 
@@ -49,7 +53,8 @@ class Store(Generic[Value]):
         if self._tombstones.get(uid, -math.inf) >= version:
             return False
         namespace = str(metadata.get("namespace") or "")
-        self._known[kind][uid] = _Known(version, namespace, self._see(kind, raw))
+        kept = self._shared(raw) if kind in _ALIKE else raw
+        self._known[kind][uid] = _Known(version, namespace, self._see(kind, kept))
         return True
 
     def gone(self, kind: Kind, uid: str, *, version: float = math.inf) -> bool:
