@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mlwright_operator.actions import Kind
-from operator_world.controllers import Fate
+from operator_world.controllers import DRAINED, Fate
+from operator_world.objects import grader_message, runner_message
 from operator_world.scene import Scene, kinds, run_one
 
 
@@ -23,6 +24,21 @@ def test_a_job_that_was_deleted_by_hand_is_noticed_once_its_pod_has_ended() -> N
     scene.go_on(5)
     assert scene.status()["outcome"] == "InfrastructureFailed"
     assert scene.status()["reason"].startswith("JobDeleted: the Job of attempt 1")
+
+
+def test_what_a_stale_plan_made_again_does_not_take_the_place_of_a_job_that_is_gone() -> None:
+    """Attempt 2 was deleted by hand, and the Job of attempt 1 has come back."""
+    scene = run_one(DRAINED, Fate(seconds=10_000), seconds=2, retries=1)
+    (first,) = scene.api.listed(Kind.JOB)
+    scene.go_on(6)
+    (second,) = scene.api.listed(Kind.JOB)
+    scene.api.delete(Kind.JOB, second["metadata"]["name"])
+    first["metadata"]["uid"] = "another"
+    scene.api.create(first)
+    scene.go_on(5)
+    assert scene.status()["attempt"] == 2
+    assert scene.status()["reason"].startswith("JobDeleted: the Job of attempt 2")
+    assert scene.api.listed(Kind.JOB) == []
 
 
 def test_a_pod_on_a_node_that_does_not_answer_is_given_up_a_minute_after_its_grace_period() -> None:
@@ -68,8 +84,6 @@ def test_a_runner_that_died_leaves_its_milestones_and_its_output() -> None:
 
 
 def test_limits_are_those_that_the_attempt_ran_under_though_the_task_is_gone() -> None:
-    from operator_world.objects import grader_message, runner_message
-
     message = runner_message(exitCode=None, timedOut=True, executionSeconds=60.0)
     scene = run_one(Fate(agent=message, grader=grader_message("Missing"), seconds=61), seconds=5)
     scene.api.delete(Kind.TASK, "digits")
