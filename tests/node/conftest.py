@@ -50,7 +50,9 @@ def operator(
     """An operator for the session's namespace, without election."""
     folder = tmp_path_factory.mktemp("operator")
     options = ("--namespace", LAB, "--no-election")
-    with operating(installed, folder, *options, profile=profile, config="resyncSeconds: 5\n") as running:
+    with operating(
+        installed, folder, *options, profiles={"default": profile}, config="resyncSeconds: 5\n"
+    ) as running:
         yield running
 
 

@@ -32,6 +32,8 @@ pytestmark = [pytest.mark.node, pytest.mark.own_node, pytest.mark.timeout(900)]
 NAMESPACE = "endings"
 RECORDING = os.environ.get("MLWRIGHT_RECORD", "") not in ("", "0")
 MADE = [ending for ending in ENDINGS if RECORDING or not ending.slow]
+CANNOT_START = ("Err", "Image", "StartError")
+"""How the reasons begin by which a container that never runs is known; its pod has no last phase."""
 LIMITS = {"timeoutSeconds": 200, "cpu": "200m", "memory": "256Mi", "workSize": "32Mi"}
 
 
@@ -75,14 +77,15 @@ def pods(
         for ending in sorted(MADE, key=lambda each: each.fault is None):
             if ending.fault is not None:
                 disturb(installed, watch, ending, waiting[ending.name])
-        yield {
-            ending.name: until(
-                lambda name=waiting[ending.name], ending=ending: at_end(watch.last(name), ending),
-                what=f"the end of {ending.name}",
-                seconds=400,
-            )
-            for ending in MADE
-        }
+        yield {ending.name: ended(watch, ending, waiting[ending.name]) for ending in MADE}
+
+
+def ended(watch: PodWatch, ending: PodEnding, job: str) -> Json:
+    """Its pod after its end."""
+    found: Json = until(
+        lambda: at_end(watch.last(job), ending), what=f"the end of {ending.name}", seconds=400
+    )
+    return found
 
 
 def disturb(node: Cluster, watch: PodWatch, ending: PodEnding, job: str) -> None:
@@ -97,8 +100,8 @@ def at_end(pod: Json, ending: PodEnding) -> Json | None:
     status = pod.get("status", {})
     if ending.over:
         return pod if status.get("phase") in ("Succeeded", "Failed") else None
-    held = [each["state"].get("waiting", {}).get("reason") for each in status.get("containerStatuses", [])]
-    return pod if any(reason and reason.startswith(("Err", "Image")) for reason in held) else None
+    states = [state for each in status.get("containerStatuses", []) for state in each["state"].values()]
+    return pod if any(state.get("reason", "").startswith(CANNOT_START) for state in states) else None
 
 
 def keep(node: Cluster, ending: PodEnding, status: Json, limits: TaskLimits) -> None:
@@ -108,9 +111,8 @@ def keep(node: Cluster, ending: PodEnding, status: Json, limits: TaskLimits) -> 
     verdict = verdict_of(status, limits)
     version = get(node, "node", "default", node.node_name)["status"]["nodeInfo"]
     versions = f"Kubernetes {version['kubeletVersion']}, {version['containerRuntimeVersion']}, cgroup v1"
-    write(
-        Recorded(ending.name, "recorded", "", versions, limits, verdict.outcome.value, verdict.reason, status)
-    )
+    outcome, reason = verdict.outcome.value, verdict.reason
+    write(Recorded(ending.name, "recorded", ending.note, versions, limits, outcome, reason, status))
 
 
 @pytest.mark.parametrize("ending", MADE, ids=lambda ending: ending.name)
@@ -124,17 +126,22 @@ def test_a_pod_that_ended_so_has_this_outcome(
     keep(installed, ending, status, limits)
 
 
+def is_given_up(status: Json) -> bool:
+    """Whether the control plane has said that this pod is to go."""
+    return any(each["type"] == "DisruptionTarget" for each in status.get("conditions", []))
+
+
 if RECORDING:  # It takes the node away from everybody, for minutes.
 
     def test_a_pod_whose_node_is_gone_has_this_outcome(
-        pods: dict[str, Json], endings: Lab, installed: Cluster, small: TaskMounts, profile: dict[str, Any]
+        endings: Lab, installed: Cluster, small: TaskMounts, profile: dict[str, Any]
     ) -> None:
         job = job_of(NODE_GONE, small, SandboxProfile.model_validate(profile))
         with watched(installed, NAMESPACE) as watch:
             endings.apply(job)
             disturb(installed, watch, NODE_GONE, job["metadata"]["name"])
             states = [each["status"] for each in watch.states(job["metadata"]["name"])]
-            gone = [each for each in states if each.get("phase") == "Running"][-1]
+        gone = next(each for each in states if is_given_up(each))
         status = without_noise(gone, node=installed.node_name)
         limits = TaskLimits.model_validate(limits_of(NODE_GONE))
         assert verdict_of(status, limits).outcome is NODE_GONE.outcome, status

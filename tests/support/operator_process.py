@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -21,8 +22,8 @@ from operator_objects import ready_status, task
 
 ROOT = Path(__file__).parents[2]
 SYSTEM = "mlwright-system"
-NO_IMAGE: Mapping[str, Any] = {"image": "sandbox:test"}
-"""A profile of sandboxes that no node runs."""
+NO_IMAGE: Mapping[str, Any] = {"default": {"image": "sandbox:test"}}
+"""Profiles of sandboxes that no node runs."""
 PATIENCE = 90.0
 """Seconds: the machine is shared."""
 
@@ -96,6 +97,11 @@ def namespace_with_task(cluster: Cluster | GivenCluster, namespace: str) -> None
     patch_status(cluster, "mltask", namespace, "churn", ready_status())
 
 
+def _end_with_parent() -> None:
+    """However this process ends: nothing that it started is left."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
 class OperatorProcess:
     """`python -m mlwright_operator`, from start to end."""
 
@@ -105,7 +111,7 @@ class OperatorProcess:
         folder: Path,
         *arguments: str,
         config: str = "",
-        profile: Mapping[str, Any] = NO_IMAGE,
+        profiles: Mapping[str, Any] = NO_IMAGE,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._log = folder / "operator.log"
@@ -113,7 +119,7 @@ class OperatorProcess:
         kubeconfig = folder / "kubeconfig"
         kubeconfig.write_text(KUBECONFIG.format(url=cluster.url, ca=cluster.ca, token=token))
         settings = folder / "operator.yaml"
-        settings.write_text(f"profiles: {{default: {json.dumps(profile)}}}\n{config}")
+        settings.write_text(f"profiles: {json.dumps(profiles)}\n{config}")
         self._command = [
             *(sys.executable, "-m", "mlwright_operator", "--config", str(settings)),
             *("--kubeconfig", str(kubeconfig), "--lease-namespace", SYSTEM),
@@ -129,7 +135,9 @@ class OperatorProcess:
             "PYTHONPATH": os.pathsep.join(str(ROOT / part) for part in ("operator", "crds")),
         }
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, stderr=log, env=environment, cwd=ROOT)
+            self._process = subprocess.Popen(
+                self._command, stderr=log, env=environment, cwd=ROOT, preexec_fn=_end_with_parent
+            )
         until(lambda: self.log("started") or self.ended is not None, what="the operator's start")
         assert self.ended is None, self._log.read_text()
 
@@ -137,6 +145,11 @@ class OperatorProcess:
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
+
+    @property
+    def began(self) -> bool:
+        """Whether it has ever been started."""
+        return self._process is not None
 
     @property
     def ended(self) -> int | None:
@@ -204,10 +217,10 @@ def operating(
     folder: Path,
     *arguments: str,
     config: str = "",
-    profile: Mapping[str, Any] = NO_IMAGE,
+    profiles: Mapping[str, Any] = NO_IMAGE,
 ) -> Iterator[OperatorProcess]:
     """An operator that runs, and has ended afterwards, without a fault of its own."""
-    operator = OperatorProcess(cluster, folder, *arguments, config=config, profile=profile)
+    operator = OperatorProcess(cluster, folder, *arguments, config=config, profiles=profiles)
     operator.start()
     try:
         yield operator

@@ -1,4 +1,4 @@
-"""Ways in which a sandbox pod ends, made on a real node: the script, what is different, what is done to it, the outcome."""
+"""Ways in which a sandbox pod ends, made on a real node: script, change of the Job, fault, and outcome."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ class PodEnding:
     slow: bool = False
     """Takes a minute or more: made when statuses are recorded."""
     limits: tuple[tuple[str, Any], ...] = ()
+    note: str = ""
+    """What of it a node does not do by itself."""
 
 
 # What is different about the Job.
@@ -89,6 +91,8 @@ def pulled(policy: str) -> Change:
 
     def change(job: Json) -> None:
         container(job, AGENT).update(image="localhost/mlwright-missing:1", imagePullPolicy=policy)
+        for name in (AGENT, GRADER):  # It stays, and is not to keep the others from the node's two cores.
+            limited(name, cpu="10m")(job)
 
     return change
 
@@ -174,9 +178,15 @@ def evicted(cluster: Cluster, pod: Json) -> None:
 
 
 def without_node(cluster: Cluster, pod: Json) -> None:
-    """The kubelet is gone until the control plane has noticed, and has given its pods up."""
+    """The kubelet is gone until the control plane has noticed, and has given the pod up.
+
+    Where every node is gone, the node controller does not set the taint that drives pods away: so it is set by hand.
+    """
+    metadata, taint = pod["metadata"], "node.kubernetes.io/unreachable:NoExecute"
     with cluster.without("kubelet"):
-        metadata = pod["metadata"]
+        unknown = "--for=jsonpath={.status.conditions[?(@.type=='Ready')].status}=Unknown"
+        cluster.kubectl("wait", f"node/{cluster.node_name}", unknown, "--timeout=120s")
+        cluster.kubectl("taint", "node", cluster.node_name, taint)
 
         def given_up() -> bool:
             found = cluster.kubectl(
@@ -186,6 +196,7 @@ def without_node(cluster: Cluster, pod: Json) -> None:
             return bool(found)
 
         until(given_up, what="the end of the pod", seconds=180)
+    cluster.kubectl("taint", "node", cluster.node_name, f"{taint}-")
 
 
 def tolerating(seconds: int) -> Change:
@@ -286,7 +297,7 @@ ENDINGS = (
         Outcome.INFRASTRUCTURE_FAILED,
         "StartError: agent",
         change=commanded("no-such-program"),
-        slow=True,
+        over=False,
     ),
     PodEnding("deletion", Outcome.INFRASTRUCTURE_FAILED, "RunnerDied: exit code 143", fault=deleted),
     PodEnding("drain", Outcome.INFRASTRUCTURE_FAILED, "Disrupted: EvictionByEvictionAPI", fault=evicted),
@@ -313,4 +324,6 @@ NODE_GONE = PodEnding(
     fault=without_node,
     over=False,
     slow=True,
+    note="The only node: its taint node.kubernetes.io/unreachable:NoExecute was set by hand, as the node controller "
+    "does where other nodes are left; the pod tolerated it for 1 s.",
 )

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from mlwright_cluster.cluster import Cluster
+from mlwright_cluster.given import GivenCluster
 from mlwright_cluster.programs import CONTROL_PLANE, require
 
 Json = dict[str, Any]
@@ -26,26 +27,33 @@ class PodWatch:
         """Of a Job's pod, oldest first."""
         return list(self._seen[job])
 
+    def jobs(self) -> list[str]:
+        """Whose pods have been seen."""
+        return [job for job, states in list(self._seen.items()) if states]
+
+    def running(self) -> list[str]:
+        """Jobs whose pod runs, with all of its containers ready."""
+        return [job for job in self.jobs() if _runs(self.last(job))]
+
     def last(self, job: str) -> Json:
         """The newest state; empty where there is none as yet."""
         states = self._seen[job]
         return states[-1] if states else {}
 
     def hear(self, stream: IO[str]) -> None:
-        """Read events until the stream ends."""
-        decoder, text = json.JSONDecoder(), ""
+        """Read events, one a line, until the stream ends."""
         for line in stream:
-            text += line
-            if line != "}\n":  # kubectl indents: an event ends with a brace in the first column.
-                continue
-            event, _ = decoder.raw_decode(text)
-            text = ""
-            pod = event["object"]
+            pod = json.loads(line)["object"]
             self._seen[pod["metadata"].get("labels", {}).get("job-name", "")].append(pod)
 
 
+def _runs(pod: Json) -> bool:
+    statuses = pod["status"].get("containerStatuses", [])
+    return bool(statuses) and all(each["ready"] for each in statuses)
+
+
 @contextmanager
-def watched(cluster: Cluster, namespace: str) -> Iterator[PodWatch]:
+def watched(cluster: Cluster | GivenCluster, namespace: str) -> Iterator[PodWatch]:
     """Watch the pods of a namespace."""
     command = [str(require(CONTROL_PLANE)["kubectl"]), f"--kubeconfig={cluster.kubeconfig}", "get", "pods"]
     command += ["-n", namespace, "--watch", "--output-watch-events", "--output=json"]

@@ -17,6 +17,7 @@ Json = dict[str, Any]
 FOLDER = Path(__file__).parents[1] / "unit/api/recorded"
 _CONDITION = ("type", "status", "reason", "message")
 _HEXADECIMAL = re.compile(r"\b[0-9a-f]{64}\b")
+_ADDRESS = re.compile(r"(\b\d{1,3}(\.\d{1,3}){3}\b|\[[0-9a-f:]+\])(:\d+)?")
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ def without_noise(status: Json, *, node: str) -> Json:
         for each in status.get("containerStatuses", [])
     ]
     text = json.dumps({**kept, "conditions": conditions, "containerStatuses": containers})
-    cleaned: Json = json.loads(_HEXADECIMAL.sub("0" * 64, text.replace(node, "node-1")))
+    text = _HEXADECIMAL.sub("0" * 64, text.replace(node, "node-1"))
+    cleaned: Json = json.loads(_ADDRESS.sub("192.0.2.1", text))
     return cleaned
 
 
