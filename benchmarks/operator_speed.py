@@ -8,6 +8,8 @@ made). Prints one JSON document; medians of the rounds, in which both ways take 
 throughput   Rollouts created by this program at once (16 in flight) until each has its Job and its status, a second:
              the operator's, and a client's that knows what to write and just does (create, apply, apply status).
              Both need the same three writes; the operator has to be told by a watch, and this program, too.
+             cpu_ms_each is what a Rollout costs all processes together (API server, etcd, whoever writes and watches):
+             on a machine that others use, too, cpu_ratio says more than ratio.
 idle         from the answer to a Rollout's creation to its Job's arrival at a watch, the operator having been idle.
 no_op        write requests that the operator sends while it lists 1,000 Rollouts again and again.
 memory       of the operator with 1,000 Rollouts and their Jobs (scripts of 2 KiB each).
@@ -187,23 +189,45 @@ async def idle(api: Client, count: int) -> list[float]:
     return found
 
 
-async def throughput(api: Client, rounds: int, count: int) -> dict[str, Any]:
-    raw, ours = [], []
+def cpu_seconds(folder: Path) -> float:
+    """That this program, and every process whose command line names the folder, have taken so far."""
+    total = time.process_time()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if str(folder).encode() in (process / "cmdline").read_bytes():
+                fields = (process / "stat").read_text().rpartition(")")[2].split()
+                total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        except OSError:
+            # It has ended meanwhile.
+            continue
+    return total
+
+
+async def throughput(api: Client, folder: Path, rounds: int, count: int) -> dict[str, Any]:
+    raw, ours, costs = [], [], []
     for turn in range(rounds + 1):
         names = [f"r{turn}-{number}" for number in range(count)]
+        first = cpu_seconds(folder)
         raw.append(count / await raw_round(api, names))
+        second = cpu_seconds(folder)
         ours.append(count / await operator_round(api, names))
+        costs.append((1000 * (second - first) / count, 1000 * (cpu_seconds(folder) - second) / count))
         await api.clear(RAW)
         await api.clear(OURS)
         await asyncio.sleep(2)
     # The first of each warms caches and connections.
-    raw, ours = raw[1:], ours[1:]
+    raw, ours, costs = raw[1:], ours[1:], costs[1:]
     ratios = [one / other for one, other in zip(ours, raw, strict=True)]
     return {
         "operator_per_second": round(statistics.median(ours), 1),
         "raw_per_second": round(statistics.median(raw), 1),
         "ratio": round(statistics.median(ratios), 3),
         "ratios": [round(each, 3) for each in ratios],
+        "cpu_ms_each": {
+            "operator": round(statistics.median(ours for _, ours in costs), 1),
+            "raw": round(statistics.median(raw for raw, _ in costs), 1),
+        },
+        "cpu_ratio": round(statistics.median(raw / ours for raw, ours in costs), 3),
     }
 
 
@@ -268,7 +292,7 @@ async def measure(cluster: Cluster, folder: Path, chosen: argparse.Namespace) ->
     async with client(cluster) as api:
         with operating(cluster, folder / "speed"):
             await asyncio.sleep(3)
-            speed = await throughput(api, chosen.rounds, chosen.rollouts)
+            speed = await throughput(api, folder.parent, chosen.rounds, chosen.rollouts)
             reactions = await idle(api, 40)
             await api.clear(OURS)
         with operating(cluster, folder / "many", resync_seconds=2) as operator:
