@@ -8,7 +8,7 @@ import re
 import pytest
 from mlwright_api.podstatus import AGENT, PodStatus
 from mlwright_api.rollout import Outcome
-from recorded_pods import FOLDER, Recorded, recorded
+from recorded_pods import Recorded, recorded
 
 RECORDED = recorded()
 NEEDED = {
@@ -70,4 +70,4 @@ def test_an_agent_that_ended_lived_for_as_long_as_it_says() -> None:
     for each in RECORDED:
         ended = PodStatus.model_validate(each.status).state(AGENT).terminated
         if ended is not None and ended.seconds is not None:
-            assert ended.seconds >= 0, FOLDER
+            assert ended.seconds >= 0, each.name
