@@ -12,7 +12,7 @@ _ARENA_MAX, _TRIM_THRESHOLD = -8, -1
 def keep_small() -> bool:
     """One arena for both threads, trimmed early; whether it was set (only glibc knows how).
 
-    Measured with 1,000 Rollouts: 146 MB resident in place of 169.
+    Measured after a burst of 1,000 Rollouts: a seventh less memory.
     """
     if not sys.platform.startswith("linux"):
         return False

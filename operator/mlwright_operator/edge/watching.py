@@ -170,6 +170,9 @@ def settings(resources: Sequence[Resource]) -> kopf.OperatorSettings:
     chosen.networking.request_timeout = REQUEST_SECONDS
     chosen.networking.error_backoffs = _Backoffs()
     chosen.watching.chunk_size = PAGE
+    # A task for each object that was listed or changed, and for this long: with 1,000 Rollouts and their Jobs the
+    # default of 5 s costs 40 MB.
+    chosen.queueing.idle_timeout = 0.1
     chosen.persistence.finalizer = "mlwright.dev/never-set"
     chosen.persistence.diffbase_storage = _NoDiffs()
     chosen.persistence.progress_storage = _NoProgress()
