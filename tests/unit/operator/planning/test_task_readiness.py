@@ -54,6 +54,13 @@ def test_its_status_is_written_before_its_job_is_deleted() -> None:
     assert kinds(scene.go_until(Delete, "digits"))[:2] == ["WriteStatus", "Delete"]
 
 
+def test_if_only_its_status_was_written_the_next_plan_deletes_the_job() -> None:
+    scene = scene_of()
+    chain = scene.go_until(Delete, "digits")
+    scene.api.carry_out(chain.actions[0])
+    assert kinds(scene.chain("digits")) == ["Delete"]
+
+
 def test_a_check_too_has_its_policy_first() -> None:
     scene = scene_of()
     assert scene.plan().unprotected == {"team"}
