@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Generator
 
@@ -14,6 +15,8 @@ from mlwright_cluster.needs import lacks_control_plane, lacks_node_suite, lacks_
 
 # Two threads of numerics under a shared CPU are slower than one, and no longer reproducible.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# What a shell starts in the background ignores Ctrl-C, and so would every command that is tested with it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # No deadline: machines that run tests are shared, and a slow example is no wrong one.
 settings.register_profile("mlwright", deadline=None, print_blob=True)
 settings.load_profile("mlwright")
