@@ -163,10 +163,10 @@ def test_two_operators_and_an_api_server_that_is_away_for_a_minute(
             assert (status.outcome, status.attempt) == (Outcome.SCORED, 1), status
         until(lambda: field.left() == [], what="the end of every Job and pod")
         assert all(len(uids) == 1 for uids in before.values())
-        leaders = [each for each in operators if each.ended is None]
-        assert len(leaders) == 2
+        # The former leader may find the other in its place only by now.
+        assert {each.ended for each in operators} in ({None}, {None, LOST})
         for operator in operators:
-            assert operator.stop() in (0, LOST)
+            assert (operator.ended or operator.stop()) in (0, LOST)
 
 
 @pytest.fixture(scope="module")
