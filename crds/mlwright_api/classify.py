@@ -13,6 +13,7 @@ from mlwright_api.mltask import TaskLimits
 from mlwright_api.podstatus import (
     AGENT,
     GRADER,
+    IMAGE_REASONS,
     ContainerState,
     ContainerStateTerminated,
     ContainerStatus,
@@ -170,15 +171,8 @@ def _pod_failed(ending: Ending) -> str | None:
     return "Unknown: the node does not answer" if ending.pod.phase == "Unknown" else None
 
 
-_CANNOT_START = frozenset(
+_CANNOT_START = IMAGE_REASONS | frozenset(
     {
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "ImageInspectError",
-        "ErrImageNeverPull",
-        "InvalidImageName",
-        "RegistryUnavailable",
-        "SignatureValidationFailed",
         "CreateContainerConfigError",
         "CreateContainerError",
         "PreCreateHookError",

@@ -13,6 +13,18 @@ AGENT = "agent"
 """The container with the runner and the script."""
 GRADER = "grader"
 """The container with the answers, and none of the agent's code."""
+IMAGE_REASONS = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "ImageInspectError",
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+    }
+)
+"""Why a container waits for its image: the kubelet's reasons."""
 
 
 class _Observed(ApiModel):

@@ -1,13 +1,12 @@
-"""From what the runner and the grader of one attempt said to the rollout's status: pure."""
+"""From what the runner and the grader of one attempt said to its outcome: pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from mlwright_api.classify import Classification, classify, local_pod_status
-from mlwright_api.mltask import Split, TaskLimits
+from mlwright_api.mltask import TaskLimits
 from mlwright_api.results import MILESTONES, GraderResult, Limit, Receipt, RunnerResult
-from mlwright_api.rollout import Outcome, RolloutSeconds, RolloutStatus
 
 from mlwright_sandbox.wire import Report
 
@@ -61,34 +60,3 @@ def classified(attempt: Attempt, limits: TaskLimits, *, grade_partial: bool) -> 
         failure="" if attempt.cancelled else attempt.failure,
     )
     return classify(pod, attempt.result, attempt.grader, limits, grade_partial=grade_partial)
-
-
-def status_of(
-    attempt: Attempt, verdict: Classification, *, number: int, queued_seconds: float
-) -> RolloutStatus:
-    """The status of a rollout whose attempt `number` counts."""
-    result, grader = attempt.result, attempt.grader
-    if result is None:
-        seconds = RolloutSeconds(queued=queued_seconds)
-        return RolloutStatus(attempt=number, outcome=verdict.outcome, reason=verdict.reason, seconds=seconds)
-    return RolloutStatus(
-        attempt=number,
-        outcome=verdict.outcome,
-        reason=verdict.reason,
-        scores=_scores(verdict.outcome, grader),
-        milestones=result.milestones,
-        exit_code=result.exit_code,
-        seconds=RolloutSeconds(
-            queued=queued_seconds,
-            starting=result.starting_seconds,
-            execution=result.execution_seconds,
-            cpu=result.cpu_seconds,
-            grading=grader.grading_seconds if grader is not None else 0.0,
-        ),
-        output_tail=result.output_tail,
-        isolation=result.isolation,
-    )
-
-
-def _scores(outcome: Outcome, grader: GraderResult | None) -> dict[Split, float]:
-    return dict(grader.scores) if grader is not None and outcome.valid else {}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from mlwright_api.conclusion import concluded
 from mlwright_api.mltask import Split
 from mlwright_api.results import GraderResult, Receipt, RunnerResult
 from mlwright_api.rollout import Outcome
@@ -18,7 +19,7 @@ from mlwright_api.rollout import Outcome
 from mlwright_sandbox import fork_server, leftovers, wire
 from mlwright_sandbox.backend import Finished, SandboxRequest, TaskMounts
 from mlwright_sandbox.cgroups import SlotGroup
-from mlwright_sandbox.conclusion import Attempt, classified, gradable, runner_result, status_of
+from mlwright_sandbox.conclusion import Attempt, classified, gradable, runner_result
 from mlwright_sandbox.errors import AnswersError, GraderDied, IsolationError, SubmissionError
 from mlwright_sandbox.leftovers import StateFolder
 from mlwright_sandbox.pool import Servers
@@ -85,7 +86,8 @@ class Slot:
             again = verdict.rerun and not tried.hopeless and not ticket.cancellation.asked
             if not again or number > request.retries:
                 break
-        status = status_of(tried.attempt, verdict, number=number, queued_seconds=queued)
+        attempt = tried.attempt
+        status = concluded(verdict, attempt.result, attempt.grader, attempt=number, queued_seconds=queued)
         kept = tried.submission if status.outcome is not Outcome.CANCELLED else None
         return Finished(request.rollout, status, tried.started_at, kept)
 

@@ -6,24 +6,13 @@ import re
 from collections.abc import Iterator
 
 from mlwright_api.base import Condition
-from mlwright_api.podstatus import ContainerStatus, PodStatus
+from mlwright_api.podstatus import IMAGE_REASONS, ContainerStatus, PodStatus
 
 from mlwright_operator.observed import SeenJob, SeenPod
 from mlwright_operator.planning.conditions import Said
 
 STARTED = "Started"
 
-_IMAGE = frozenset(
-    {
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "ImageInspectError",
-        "ErrImageNeverPull",
-        "InvalidImageName",
-        "RegistryUnavailable",
-        "SignatureValidationFailed",
-    }
-)
 _HARMLESS = frozenset({"ContainerCreating", "PodInitializing"})
 _RUNTIME = frozenset({"CreateContainerError", "RunContainerError", "StartError", "ContainerCannotRun"})
 _USER_NAMESPACES = re.compile(
@@ -68,7 +57,7 @@ def _held_up(container: ContainerStatus) -> Said | None:
     waiting = container.state.waiting
     if waiting is None or not waiting.reason or waiting.reason in _HARMLESS:
         return None
-    reason = "ImagePullFailed" if waiting.reason in _IMAGE else "ContainerFailed"
+    reason = "ImagePullFailed" if waiting.reason in IMAGE_REASONS else "ContainerFailed"
     return Said(STARTED, False, reason, f"container {container.name}: {waiting.message or waiting.reason}")
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from mlwright_api.classify import Classification
+from mlwright_api.conclusion import concluded
 from mlwright_api.mltask import Split, TaskLimits
 from mlwright_api.results import GraderResult, Limit, Receipt, ReceiptCheck, RunnerResult, Verdict
 from mlwright_api.rollout import Outcome
-from mlwright_sandbox.conclusion import Attempt, classified, gradable, runner_result, status_of
+from mlwright_sandbox.conclusion import Attempt, classified, gradable, runner_result
 from mlwright_sandbox.wire import Report
 
 RECEIPT = Receipt(
@@ -94,9 +95,9 @@ def test_only_a_finished_script_is_graded_unless_partial_ones_count() -> None:
 
 
 def test_a_status_carries_the_scores_only_of_a_valid_submission() -> None:
-    attempt = Attempt(result=result(exit_code=1), grader=VALID)
-    failed = status_of(attempt, Classification(Outcome.ERROR, "x"), number=2, queued_seconds=3)
-    scored = status_of(attempt, Classification(Outcome.SCORED, ""), number=2, queued_seconds=3)
+    ran = result(exit_code=1)
+    failed = concluded(Classification(Outcome.ERROR, "x"), ran, VALID, attempt=2, queued_seconds=3)
+    scored = concluded(Classification(Outcome.SCORED, ""), ran, VALID, attempt=2, queued_seconds=3)
     assert failed.scores == {}
     assert scored.scores == {Split.REWARD: 0.9}
     assert (scored.attempt, scored.seconds.queued, scored.seconds.grading) == (2, 3, 0.1)
@@ -104,7 +105,6 @@ def test_a_status_carries_the_scores_only_of_a_valid_submission() -> None:
 
 
 def test_a_status_without_a_result_has_only_waited() -> None:
-    status = status_of(
-        Attempt(cancelled=True), Classification(Outcome.CANCELLED, "Cancelled"), number=1, queued_seconds=2
-    )
+    cancelled = Classification(Outcome.CANCELLED, "Cancelled")
+    status = concluded(cancelled, None, None, attempt=1, queued_seconds=2)
     assert (status.outcome, status.seconds.queued, status.seconds.execution) == (Outcome.CANCELLED, 2, 0)
